@@ -1,0 +1,205 @@
+"""What a measuring process reports: one JSON line an event, on its real stdout.
+
+The worker's side of the talk is plain words on the child's stdin: first the RunSpec as one line,
+then `go` for each epoch, at last `stop` (end of input means the same). Seconds are wall seconds
+unless a name says otherwise; offsets count from the start of the epoch they belong to.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from bench_core.spec import Frozen
+
+# One word for each way a run can fail; `failed` runs carry one of them and a sentence.
+Failure = Literal[
+    "out of memory",
+    "timed out",
+    "killed",
+    "compiler missing",
+    "compile error",
+    "graph break",
+    "model error",
+    "data missing",
+    "device missing",
+    "nan loss",
+    "error",
+]
+Phase = Literal[
+    "starting",
+    "waiting",
+    "environment",
+    "data",
+    "model",
+    "priming",
+    "epoch",
+    "after timing",
+]
+
+
+class Environment(Frozen):
+    """Where the run happens, read in the process that measures. Bytes and MHz as named."""
+
+    event: Literal["environment"] = "environment"
+    machine: str
+    machine_id: str
+    device_name: str
+    compute_capability: str | None = None
+    multiprocessors: int | None = None
+    device_memory_bytes: int | None = None
+    cuda: str | None = None
+    cudnn: str | None = None
+    driver: str | None = None
+    cpu_name: str
+    cpu_cores: int
+    cpu_affinity: int
+    cpu_isa: str
+    memory_bytes: int
+    torch: str
+    torchvision: str
+    python: str
+    os: str
+    threads: int
+    tf32_convolution: bool | None = None
+    tf32_matmul: bool | None = None
+    compiler: str | None = None
+    bench_version: str
+
+
+class PhaseStarted(Frozen):
+    event: Literal["phase"] = "phase"
+    phase: Phase
+    epoch: int | None = None
+
+
+class Prepared(Frozen):
+    """Model and data stand on the device; the next `go` starts epoch 1."""
+
+    event: Literal["prepared"] = "prepared"
+    parameters: int
+    weights: str
+    model_sha256: str | None = None
+    steps_per_epoch: int
+    remainder: int
+    setup_seconds: float
+
+
+class Primed(Frozen):
+    """The warm cache was filled by an untimed epoch of the same compile."""
+
+    event: Literal["primed"] = "primed"
+    seconds: float
+
+
+class CompileStarted(Frozen):
+    event: Literal["compile_started"] = "compile_started"
+    trigger: str
+
+
+class CompileWindow(Frozen):
+    """One stay inside the compiler, bounded by its own start and end callbacks."""
+
+    event: Literal["compile_window"] = "compile_window"
+    trigger: str
+    offset_seconds: float
+    seconds: float
+
+
+class Epoch(Frozen):
+    """One pass over the data. `wall_seconds` excludes the evaluation.
+
+    `step_seconds` has one entry a step (forward, backward, optimiser, copy to the device),
+    without the wait for data before it; those waits add up to `data_wait_seconds`.
+    """
+
+    event: Literal["epoch"] = "epoch"
+    epoch: int
+    started_at: float
+    wall_seconds: float
+    data_wait_seconds: float
+    compile_seconds: float
+    compile_windows: tuple[CompileWindow, ...] = ()
+    step_seconds: tuple[float, ...]
+    samples: int
+    loss: float | None
+    evaluation_seconds: float | None = None
+    evaluation_compile_seconds: float | None = None
+    accuracy: float | None = None
+    peak_memory_bytes: int | None = None
+    peak_reserved_bytes: int | None = None
+    foreign_cpu_share: float | None = None
+
+
+class Activity(Frozen):
+    """What the compiler did in this process so far (training; evaluation's part is apart)."""
+
+    event: Literal["activity"] = "activity"
+    graphs: int = 0
+    frames_compiled: int = 0
+    frames_total: int = 0
+    graph_breaks: tuple[str, ...] = ()
+    recompiles: tuple[str, ...] = ()
+    recompile_limit_hit: bool = False
+    cache_hits: int = 0
+    cache_misses: int = 0
+    cache_bypasses: int = 0
+    autograd_cache_hits: int = 0
+    autograd_cache_misses: int = 0
+    kernels: int | None = None
+    cudagraph_skips: int = 0
+    compile_seconds: float = 0.0
+    phase_seconds: dict[str, float] = Field(default_factory=dict)
+
+
+class Aftermath(Frozen):
+    """Read when the timing is over. Shares are parts of the profiled steps' device time."""
+
+    event: Literal["aftermath"] = "aftermath"
+    loader_only_seconds: float | None = None
+    shares: dict[str, float] | None = None
+    profiled_step_seconds: float | None = None
+    gpu: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Failed(Frozen):
+    event: Literal["failed"] = "failed"
+    failure: Failure
+    reason: str
+    phase: str
+    traceback: str = ""
+
+
+class Finished(Frozen):
+    event: Literal["finished"] = "finished"
+
+
+Event = Annotated[
+    Environment
+    | PhaseStarted
+    | Prepared
+    | Primed
+    | CompileStarted
+    | CompileWindow
+    | Epoch
+    | Activity
+    | Aftermath
+    | Failed
+    | Finished,
+    Field(discriminator="event"),
+]
+_events: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+class NotAnEvent(ValueError):
+    """A line on the event stream that is no event: a library printed where it should not."""
+
+
+def parse(line: str | bytes) -> Event:
+    """One line as an event. Raises NotAnEvent with the start of the line."""
+    try:
+        return _events.validate_json(line)
+    except (ValidationError, ValueError) as error:
+        raise NotAnEvent(f"not an event: {line[:200]!r}") from error

@@ -1,0 +1,456 @@
+"""What is measured: workload, variant, measurement, device; and grids of them.
+
+Every field's role is the class that holds it. Fields of `Workload` must agree between two runs
+before a ratio is formed; fields of `Variant` are what a comparison varies; fields of `Measurement`
+say how long and how often, and never block a comparison. Nothing here imports torch: what torch
+would refuse or silently ignore is refused here, before a process starts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import shlex
+import uuid
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+
+class SpecError(ValueError):
+    """A spec that cannot be run. The text names the field, its value and the way out."""
+
+
+def explain(error: ValidationError) -> str:
+    """Pydantic's findings as sentences: `batch_size must be at least 1, got 0`."""
+    return "; ".join(dict.fromkeys(_sentence(finding) for finding in error.errors()))
+
+
+def _sentence(finding: Any) -> str:
+    names = [str(part) for part in finding["loc"] if isinstance(part, str)]
+    name = names[-1] if names else "the spec"
+    got = json.dumps(finding["input"], default=str)
+    if len(got) > 80:
+        got = got[:77] + "..."
+    context = finding.get("ctx", {})
+    match finding["type"]:
+        case "greater_than_equal":
+            return f"{name} must be at least {context['ge']}, got {got}"
+        case "greater_than":
+            return f"{name} must be above {context['gt']}, got {got}"
+        case "less_than_equal":
+            return f"{name} must be at most {context['le']}, got {got}"
+        case "literal_error":
+            return f"{name} must be one of {context['expected']}, got {got}"
+        case "extra_forbidden":
+            return f"{name} is not a field of the spec (value {got}); remove it"
+        case "missing":
+            return f"{name} is missing; give it a value"
+        case "value_error":
+            return str(context["error"])
+        case _:
+            said = finding["msg"]
+            return f"{name}: {said[0].lower()}{said[1:]}, got {got}"
+
+
+class Frozen(BaseModel):
+    """A value that checks itself once, when it is made, and cannot change after that."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise SpecError(explain(error)) from None
+
+    def to_json(self) -> str:
+        """One line of JSON, without a line break."""
+        return self.model_dump_json()
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> Self:
+        """The inverse of `to_json`. Raises SpecError."""
+        try:
+            return cls.model_validate_json(line)
+        except ValidationError as error:
+            raise SpecError(explain(error)) from None
+
+    def changed(self, **fields: Any) -> Self:
+        """A checked copy with other values (`model_copy` does not check)."""
+        return type(self)(**{**dict(self), **fields})
+
+
+Task = Literal["train"]
+Dataset = Literal["synthetic", "cifar10", "imagefolder"]
+Pipeline = Literal["on_the_fly", "cached", "resident"]
+Precision = Literal["fp32", "bf16", "fp16"]
+Execution = Literal["eager", "compile"]
+Cache = Literal["cold", "warm", "off"]
+Mode = Literal["default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune"]
+
+NAMED_MODELS = ("small_cnn", "pointwise_cnn", "resnet18", "resnet50", "resnet101", "vgg16")
+# torch.compile hands `mode` and `options` to Inductor alone; these ignore both with a log line.
+BACKENDS_WITHOUT_OPTIONS = ("eager", "aot_eager", "cudagraphs")
+DEVICE_NAME = re.compile(r"cpu|mps|cuda:\d+")
+MODEL_NAME = re.compile(r"torchvision:[A-Za-z0-9_]+|file:[^/\\]+\.py")
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class Workload(Frozen):
+    """What is executed. Both arms of a comparison share every field of it."""
+
+    task: Task = "train"
+    model: str
+    dataset: Dataset = "synthetic"
+    dataset_path: str | None = None
+    pipeline: Pipeline = "on_the_fly"
+    loader_workers: int = Field(default=0, ge=0, le=256)
+    samples: int = Field(default=1024, ge=1)
+    drop_last: bool = True
+    image_size: int = Field(default=224, ge=8, le=4096)
+    batch_size: int = Field(default=16, ge=1)
+    precision: Precision = "fp32"
+    tf32: Literal["default", "off", "on"] = "default"
+    memory_layout: Literal["contiguous", "channels_last"] = "contiguous"
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: float = Field(default=1e-3, gt=0)
+    evaluate: Literal["none", "variant"] = "none"
+    threads: int | None = Field(default=None, ge=1, le=4096)
+
+    @field_validator("model")
+    @classmethod
+    def known_kind_of_model(cls, model: str) -> str:
+        # One name a model: torchvision:resnet18 and resnet18 must be comparable.
+        short = model.removeprefix("torchvision:")
+        if short in NAMED_MODELS:
+            return short
+        if not MODEL_NAME.fullmatch(model):
+            raise ValueError(
+                f"model must be one of {', '.join(NAMED_MODELS)}, torchvision:NAME or file:NAME.py, "
+                f"got {model!r}"
+            )
+        return model
+
+    @model_validator(mode="after")
+    def can_run(self) -> Self:
+        if self.drop_last and self.samples < self.batch_size:
+            raise ValueError(
+                f"samples must be at least batch_size with drop_last, got {self.samples} samples "
+                f"for batch_size {self.batch_size}: no step would be left; take more samples, "
+                "a smaller batch, or drop_last=False"
+            )
+        if self.dataset == "imagefolder" and not self.dataset_path:
+            raise ValueError("dataset imagefolder needs dataset_path, the folder of class folders")
+        if self.dataset != "imagefolder" and self.dataset_path:
+            raise ValueError(
+                f"dataset_path is only read by imagefolder, got dataset {self.dataset!r} "
+                f"with dataset_path {self.dataset_path!r}; remove it"
+            )
+        if self.pipeline == "resident" and self.loader_workers:
+            raise ValueError(
+                "pipeline resident has no loader, so loader_workers must be 0, "
+                f"got {self.loader_workers}"
+            )
+        return self
+
+    @property
+    def remainder(self) -> int:
+        """Samples in the ragged last batch; 0 when there is none."""
+        return 0 if self.drop_last else self.samples % self.batch_size
+
+    @property
+    def steps_per_epoch(self) -> int:
+        if self.drop_last:
+            return self.samples // self.batch_size
+        return math.ceil(self.samples / self.batch_size)
+
+
+class Variant(Frozen):
+    """How it is executed: eager, or the arguments of `torch.compile` under PyTorch's own names.
+
+    `cache` is the state of the compile caches when the run starts: `cold` (own empty folders),
+    `warm` (filled before by the same compile) or `off` (no cache used at all).
+    """
+
+    execution: Execution = "eager"
+    backend: str | None = None
+    mode: Mode | None = None
+    fullgraph: bool = False
+    dynamic: bool | None = None
+    options: dict[str, JsonValue] | None = None
+    disable: bool = False
+    cache: Cache | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def defaults_of_compile(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and fields.get("execution") == "compile":
+            return {
+                **fields,
+                "backend": fields.get("backend") or "inductor",
+                "cache": fields.get("cache") or "cold",
+            }
+        return fields
+
+    @model_validator(mode="after")
+    def torch_would_take_it(self) -> Self:
+        if self.execution == "eager":
+            given = sorted(self.model_fields_set - {"execution"} - set(self._unset()))
+            if given:
+                raise ValueError(
+                    f"execution eager takes no arguments of torch.compile, got {', '.join(given)}; "
+                    "remove them or choose execution compile"
+                )
+            return self
+        if self.mode is not None and self.options is not None:
+            raise ValueError(
+                f"torch.compile takes mode or options, not both, got mode {self.mode!r} and options "
+                f"{json.dumps(self.options)}; leave one of them out"
+            )
+        if self.backend in BACKENDS_WITHOUT_OPTIONS and (self.mode or self.options):
+            named = "mode" if self.mode else "options"
+            raise ValueError(
+                f"backend {self.backend!r} ignores {named} without a word; leave {named} out or "
+                "choose backend 'inductor'"
+            )
+        if self.options and "freezing" in self.options:
+            raise ValueError(
+                "options {'freezing': ...} does nothing: Inductor reads freezing when it is "
+                "imported; leave it out"
+            )
+        return self
+
+    def _unset(self) -> list[str]:
+        """Fields that hold what they hold when nobody names them."""
+        return [
+            name
+            for name, field in type(self).model_fields.items()
+            if getattr(self, name) == field.default
+        ]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments for `torch.compile`, without those left at PyTorch's default."""
+        changed = {
+            name: getattr(self, name)
+            for name in ("backend", "mode", "fullgraph", "dynamic", "options", "disable")
+            if name not in self._unset()
+        }
+        return {name: value for name, value in changed.items() if value != "inductor"}
+
+    @property
+    def arm(self) -> Variant:
+        """The variant apart from the state of its cache: what a steady state belongs to."""
+        return self.changed(cache="cold") if self.execution == "compile" else self
+
+    @property
+    def name(self) -> str:
+        """The arm as a person reads it: `eager`, `compile`, `compile dynamic=False`."""
+        if self.execution == "eager":
+            return "eager"
+        words = [
+            str(value) if name in ("mode", "backend") else f"{name}={_plain(value)}"
+            for name, value in self.arguments.items()
+        ]
+        return " ".join(["compile", *words])
+
+    @property
+    def name_with_cache(self) -> str:
+        return f"{self.name}, {self.cache} cache" if self.cache else self.name
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else str(value)
+
+
+class Measurement(Frozen):
+    """How long and how often. Two runs that differ only here may be compared."""
+
+    epochs: int = Field(default=10, ge=1, le=100_000)
+    repeat: int = Field(default=1, ge=1, le=1000)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    weights: Literal["random", "pretrained"] = "random"
+    max_seconds: float | None = Field(default=None, gt=0)
+    timeout_seconds: float = Field(default=6 * 3600, gt=0)
+    label: str = Field(default="", max_length=200)
+
+
+class RunSpec(Frozen):
+    """One workload, one variant, one device, to be measured in one fresh process."""
+
+    workload: Workload
+    variant: Variant = Variant()
+    measurement: Measurement = Measurement()
+    device: str = "cpu"
+
+    @model_validator(mode="after")
+    def device_can_do_it(self) -> Self:
+        if not DEVICE_NAME.fullmatch(self.device):
+            raise ValueError(f"device must be cpu, mps or cuda:N, got {self.device!r}")
+        if self.workload.tf32 == "on" and not self.device.startswith("cuda"):
+            raise ValueError(
+                f"tf32 on needs a CUDA device, got device {self.device!r}; choose tf32 default"
+            )
+        if self.variant.backend == "cudagraphs" and not self.device.startswith("cuda"):
+            raise ValueError(
+                f"backend cudagraphs needs a CUDA device, got device {self.device!r}; "
+                "choose backend inductor"
+            )
+        return self
+
+    @property
+    def cache_key(self) -> str:
+        """Names the folder of this compile's warm caches: same key, same compiled code."""
+        compiled = (self.workload, self.variant.arm, self.device)
+        text = "".join(part if isinstance(part, str) else part.to_json() for part in compiled)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def command(self) -> str:
+        """The copy-paste line that measures the same again, defaults left out."""
+        return " ".join(["python -m bench_core run", *_options_of(self)])
+
+
+def new_id() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+class Experiment(Frozen):
+    """The runs queued together by one launch: models x batch sizes x precisions x variants x repeats.
+
+    `workload` is the template: its model, batch size and precision are replaced by the grid's.
+    """
+
+    id: str = Field(default_factory=new_id, pattern=r"^[0-9a-f]{12}$")
+    preset: str = "custom"
+    models: tuple[str, ...] = Field(min_length=1)
+    batch_sizes: tuple[Count, ...] = Field(min_length=1)
+    precisions: tuple[Precision, ...] = ("fp32",)
+    variants: tuple[Variant, ...] = Field(min_length=1)
+    repeats: int = Field(default=3, ge=1, le=100)
+    device: str = "cpu"
+    workload: dict[str, Any] = Field(default_factory=dict)
+    measurement: Measurement = Measurement()
+
+    @model_validator(mode="after")
+    def every_run_is_valid(self) -> Self:
+        for name in ("models", "batch_sizes", "precisions", "variants"):
+            values = getattr(self, name)
+            if len(values) != len({str(value) for value in values}):
+                raise ValueError(f"{name} names one thing twice: {', '.join(map(str, values))}")
+        self.runs()
+        return self
+
+    def runs(self) -> list[RunSpec]:
+        """The runs in the order they are measured: repeats inside a cell go A B B A A B ...
+
+        A repeat after the first starts from a warm cache, since only its steady state is wanted.
+        """
+        runs = []
+        for model in self.models:
+            for batch_size in self.batch_sizes:
+                for precision in self.precisions:
+                    workload = Workload(
+                        **{
+                            **self.workload,
+                            "model": model,
+                            "batch_size": batch_size,
+                            "precision": precision,
+                        }
+                    )
+                    for repeat in range(1, self.repeats + 1):
+                        forth = self.variants if repeat % 2 else self.variants[::-1]
+                        for variant in forth:
+                            if repeat > 1 and variant.cache == "cold":
+                                variant = variant.changed(cache="warm")
+                            runs.append(
+                                RunSpec(
+                                    workload=workload,
+                                    variant=variant,
+                                    measurement=self.measurement.changed(repeat=repeat),
+                                    device=self.device,
+                                )
+                            )
+        return runs
+
+    @property
+    def title(self) -> str:
+        arms = list(dict.fromkeys(variant.name for variant in self.variants))
+        return f"{', '.join(self.models)}: {' against '.join(arms)}"
+
+    @property
+    def command(self) -> str:
+        """The copy-paste line that queues the same experiment again."""
+        words = ["python -m bench_core run"]
+        words += [f"--model {shlex.quote(model)}" for model in self.models]
+        words += [f"--batch-size {batch_size}" for batch_size in self.batch_sizes]
+        words += [f"--precision {precision}" for precision in self.precisions]
+        words += [f"--variant {shlex.quote(variant_argument(variant))}" for variant in self.variants]
+        words += _flags(self.workload, Workload, skip=("model", "batch_size", "precision"))
+        words += _flags(dict(self.measurement), Measurement, skip=("repeat",))
+        words += [f"--repeats {self.repeats}", f"--device {self.device}"]
+        return " ".join(words)
+
+
+def variant_argument(variant: Variant) -> str:
+    """The variant as the command line takes it: `eager`, `compile:{"mode":"max-autotune"}`."""
+    given = dict(variant.arguments)
+    if variant.cache not in (None, "cold"):
+        given["cache"] = variant.cache
+    return f"{variant.execution}:{json.dumps(given)}" if given else variant.execution
+
+
+def parse_variant(text: str) -> Variant:
+    """The inverse of `variant_argument`. Raises SpecError."""
+    execution, colon, arguments = text.partition(":")
+    given: Any = {}
+    if colon:
+        try:
+            given = json.loads(arguments)
+        except json.JSONDecodeError as error:
+            raise SpecError(
+                f"variant {text!r}: what follows the colon must be a JSON object such as "
+                f'compile:{{"mode":"max-autotune"}} ({error})'
+            ) from None
+        if not isinstance(given, dict):
+            raise SpecError(f"variant {text!r}: what follows the colon must be a JSON object")
+    return Variant(**{**given, "execution": execution})
+
+
+def _options_of(run: RunSpec) -> list[str]:
+    return [
+        f"--model {shlex.quote(run.workload.model)}",
+        f"--variant {shlex.quote(variant_argument(run.variant))}",
+        f"--batch-size {run.workload.batch_size}",
+        f"--precision {run.workload.precision}",
+        *_flags(dict(run.workload), Workload, skip=("model", "batch_size", "precision")),
+        *_flags(dict(run.measurement), Measurement, skip=("repeat",)),
+        f"--repeats 1 --device {run.device}",
+    ]
+
+
+def _flags(values: dict[str, Any], kind: type[Frozen], skip: tuple[str, ...]) -> list[str]:
+    """Values that differ from their default, as the command line's options."""
+    flags = []
+    for name, field in kind.model_fields.items():
+        value = values.get(name, field.default)
+        if name in skip or value == field.default:
+            continue
+        option = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            flags.append(option if value else option.replace("--", "--no-", 1))
+        else:
+            flags.append(f"{option} {shlex.quote(str(value))}")
+    return flags
