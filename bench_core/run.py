@@ -1,0 +1,49 @@
+"""What is stored of one run. Times are raw; whatever can be computed from them is not here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bench_core.events import Activity, Aftermath, Environment, Prepared
+from bench_core.spec import RunSpec
+
+Status = Literal["queued", "running", "done", "stopped", "interrupted", "failed"]
+ENDED: tuple[Status, ...] = ("done", "stopped", "interrupted", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One row of the store. Times of day are Unix seconds; empty means not known (yet)."""
+
+    number: int
+    id: str
+    experiment_id: str
+    spec: RunSpec
+    status: Status
+    failure: str | None
+    reason: str | None
+    traceback: str | None
+    phase: str | None
+    phase_epoch: int | None
+    phase_since: float | None
+    compiling_since: float | None
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    child_pid: int | None
+    child_created: float | None
+    priming_seconds: float | None
+    environment: Environment | None
+    prepared: Prepared | None
+    activity: Activity | None
+    aftermath: Aftermath | None
+
+    @property
+    def machine(self) -> str:
+        return self.environment.machine if self.environment else ""
+
+    @property
+    def title(self) -> str:
+        work = self.spec.workload
+        return f"{work.model}, {self.spec.variant.name}, batch {work.batch_size}"
