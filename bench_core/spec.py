@@ -138,8 +138,8 @@ class Workload(Frozen):
             return short
         if not MODEL_NAME.fullmatch(model):
             raise ValueError(
-                f"model must be one of {', '.join(NAMED_MODELS)}, torchvision:NAME or file:NAME.py, "
-                f"got {model!r}"
+                f"model must be one of {', '.join(NAMED_MODELS)}, torchvision:NAME or "
+                f"file:NAME.py, got {model!r}"
             )
         return model
 
@@ -216,8 +216,8 @@ class Variant(Frozen):
             return self
         if self.mode is not None and self.options is not None:
             raise ValueError(
-                f"torch.compile takes mode or options, not both, got mode {self.mode!r} and options "
-                f"{json.dumps(self.options)}; leave one of them out"
+                f"torch.compile takes mode or options, not both, got mode {self.mode!r} and "
+                f"options {json.dumps(self.options)}; leave one of them out"
             )
         if self.backend in BACKENDS_WITHOUT_OPTIONS and (self.mode or self.options):
             named = "mode" if self.mode else "options"
@@ -328,9 +328,10 @@ def new_id() -> str:
 
 
 class Experiment(Frozen):
-    """The runs queued together by one launch: models x batch sizes x precisions x variants x repeats.
+    """The runs queued together by one launch.
 
-    `workload` is the template: its model, batch size and precision are replaced by the grid's.
+    A grid: models x batch sizes x precisions x variants x repeats. `workload` is the template:
+    its model, batch size and precision are replaced by the grid's.
     """
 
     id: str = Field(default_factory=new_id, pattern=r"^[0-9a-f]{12}$")
@@ -397,7 +398,9 @@ class Experiment(Frozen):
         words += [f"--model {shlex.quote(model)}" for model in self.models]
         words += [f"--batch-size {batch_size}" for batch_size in self.batch_sizes]
         words += [f"--precision {precision}" for precision in self.precisions]
-        words += [f"--variant {shlex.quote(variant_argument(variant))}" for variant in self.variants]
+        words += [
+            f"--variant {shlex.quote(variant_argument(variant))}" for variant in self.variants
+        ]
         words += _flags(self.workload, Workload, skip=("model", "batch_size", "precision"))
         words += _flags(dict(self.measurement), Measurement, skip=("repeat",))
         words += [f"--repeats {self.repeats}", f"--device {self.device}"]

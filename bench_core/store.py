@@ -138,8 +138,9 @@ class Store:
             version = self._version()  # another process may have been first
             if version > len(MIGRATIONS):
                 raise StoreError(
-                    f"{self.path} was written by a newer version of this program (format {version}, "
-                    f"known here up to {len(MIGRATIONS)}); update, or set BENCH_DATA to another folder"
+                    f"{self.path} was written by a newer version of this program (format "
+                    f"{version}, known here up to {len(MIGRATIONS)}); update, or set BENCH_DATA "
+                    "to another folder"
                 )
             for script in MIGRATIONS[version:]:
                 # executescript would end the transaction
@@ -226,9 +227,7 @@ class Store:
         )
 
     def set_priming_seconds(self, number: int, seconds: float) -> None:
-        self._db.execute(
-            "UPDATE runs SET priming_seconds = ? WHERE number = ?", (seconds, number)
-        )
+        self._db.execute("UPDATE runs SET priming_seconds = ? WHERE number = ?", (seconds, number))
 
     def add_epoch(self, number: int, epoch: Epoch) -> None:
         self._db.execute(
