@@ -1,0 +1,205 @@
+"""Our CSV: one row an epoch, every stored fact, nothing computed that cannot be computed again.
+
+Columns come from the models (spec.py, events.py), so a new field is a new column. What identifies
+a row stands on every row; the other facts of a run stand on its first row only, because repeating
+them made files five times as large. A run without an epoch (failed, queued) is one row without
+numbers. Standard library only: the command line writes this file where pandas is not installed.
+
+How a cell reads: empty is "not known" (or an empty text), numbers have full precision, booleans
+are `true` and `false`, lists and mappings are JSON. A text that a spreadsheet would run as a
+formula gets an apostrophe in front, and so does one that begins with an apostrophe: taking one
+leading apostrophe away restores every text. Only the times of single steps are summed up.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared
+from bench_core.result_columns import MEANINGS
+from bench_core.run import Run
+from bench_core.spec import Frozen, Measurement, Variant, Workload
+
+SCHEMA_VERSION = 1
+
+# A spreadsheet takes a cell that begins with one of these for a formula.
+RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
+
+# Where a run's facts come from, and what their columns are called.
+PARTS: tuple[tuple[str, type[Frozen], Callable[[Run], Frozen | None]], ...] = (
+    ("", Workload, lambda run: run.spec.workload),
+    ("", Variant, lambda run: run.spec.variant),
+    ("", Measurement, lambda run: run.spec.measurement),
+    ("env_", Environment, lambda run: run.environment),
+    ("prepared_", Prepared, lambda run: run.prepared),
+    ("compiler_", Activity, lambda run: run.activity),
+    ("after_", Aftermath, lambda run: run.aftermath),
+)
+RUN_FACTS = (
+    "failure",
+    "reason",
+    "phase",
+    "created_at",
+    "started_at",
+    "ended_at",
+    "priming_seconds",
+)
+# Of this store and this moment only, or already in another column; the traceback holds paths.
+NOT_WRITTEN = {
+    "number",
+    "spec",
+    "traceback",
+    "phase_epoch",
+    "phase_since",
+    "compiling_since",
+    "child_pid",
+    "child_created",
+}
+
+# An epoch's fields whose names a run's facts have too.
+EPOCH_NAMES = {"samples": "epoch_samples", "started_at": "epoch_started_at"}
+STEP_COLUMNS = (
+    "step_count",
+    "step_seconds_sum",
+    "step_seconds_min",
+    "step_seconds_p5",
+    "step_seconds_p50",
+    "step_seconds_p95",
+    "step_seconds_max",
+)
+
+
+# What stands on every row of a run.
+IDENTITY: dict[str, Callable[[Run], Any]] = {
+    "schema_version": lambda run: SCHEMA_VERSION,
+    "run_id": lambda run: run.id,
+    "experiment_id": lambda run: run.experiment_id,
+    "machine": lambda run: run.machine or None,
+    "device": lambda run: run.spec.device,
+    "model": lambda run: run.spec.workload.model,
+    "execution": lambda run: run.spec.variant.execution,
+    "variant": lambda run: run.spec.variant.name,
+    "cache": lambda run: run.spec.variant.cache,
+    "batch_size": lambda run: run.spec.workload.batch_size,
+    "precision": lambda run: run.spec.workload.precision,
+    "repeat": lambda run: run.spec.measurement.repeat,
+    "status": lambda run: run.status,
+}
+
+
+def _epoch_columns() -> tuple[str, ...]:
+    fields = [name for name in Epoch.model_fields if name not in ("event", "step_seconds")]
+    return tuple(EPOCH_NAMES.get(name, name) for name in fields) + STEP_COLUMNS
+
+
+def _fact_columns() -> tuple[str, ...]:
+    named = [
+        prefix + field
+        for prefix, model, _ in PARTS
+        for field in model.model_fields
+        if field != "event"
+    ]
+    # The machine's label is on every row already, without the prefix.
+    return tuple(name for name in named if name not in (*IDENTITY, "env_machine")) + RUN_FACTS
+
+
+EPOCH_COLUMNS = _epoch_columns()
+FACT_COLUMNS = _fact_columns()
+COLUMNS = (*IDENTITY, *EPOCH_COLUMNS, *FACT_COLUMNS)
+
+
+def rows(run: Run, epochs: Sequence[Epoch]) -> Iterator[dict[str, str]]:
+    """The run's rows as column name -> cell, known cells only; at least one row.
+
+    Epochs read without their steps leave the step columns empty.
+    """
+    identity = {name: _cell(value_of(run)) for name, value_of in IDENTITY.items()}
+    facts = _facts(run)
+    if not epochs:
+        yield {**identity, **facts}
+    for position, epoch in enumerate(epochs):
+        yield {**identity, **_epoch(epoch), **(facts if position == 0 else {})}
+
+
+def write(file: TextIO, runs: Iterable[Run], epochs: Mapping[int, Sequence[Epoch]]) -> None:
+    """Write runs with their epochs (by run number) into a text file opened with `newline=""`."""
+    # Rows end in CRLF (RFC 4180): with a bare LF the csv module leaves a lone CR unquoted.
+    writer = csv.DictWriter(file, COLUMNS, restval="")
+    writer.writeheader()
+    for run in runs:
+        writer.writerows(rows(run, epochs.get(run.number, ())))
+
+
+def defused(text: str) -> str:
+    """The text as a spreadsheet shows it without running it; `restored` is the inverse."""
+    return "'" + text if text.startswith((*RUN_BY_SPREADSHEETS, "'")) else text
+
+
+def restored(cell: str) -> str:
+    return cell.removeprefix("'")
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return defused(value)
+        case bool() | list() | tuple() | dict():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return repr(value)
+
+
+def _facts(run: Run) -> dict[str, str]:
+    facts = {name: _cell(getattr(run, name)) for name in RUN_FACTS}
+    for prefix, _, part_of in PARTS:
+        part = part_of(run)
+        facts |= {prefix + name: _cell(value) for name, value in (part or ())}
+    return {name: cell for name, cell in facts.items() if name in FACT_COLUMNS}
+
+
+def _epoch(epoch: Epoch) -> dict[str, str]:
+    cells = {
+        EPOCH_NAMES.get(name, name): _cell(value)
+        for name, value in epoch
+        if name not in ("event", "step_seconds", "compile_windows")
+    }
+    windows = [window.model_dump(exclude={"event"}) for window in epoch.compile_windows]
+    return {**cells, "compile_windows": _cell(windows), **_steps(epoch.step_seconds)}
+
+
+def _steps(seconds: tuple[float, ...]) -> dict[str, str]:
+    if not seconds:
+        return {}
+    # 20-quantiles, linear between neighbours; the function wants two values at least.
+    several = seconds if len(seconds) > 1 else seconds * 2
+    parts = statistics.quantiles(several, n=20, method="inclusive")
+    values = (len(seconds), sum(seconds), min(seconds), parts[0], parts[9], parts[18], max(seconds))
+    return {name: _cell(value) for name, value in zip(STEP_COLUMNS, values, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column as the README explains it."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+def columns_table() -> list[Column]:
+    """Every column in the order of the file: name, unit, meaning."""
+    return [Column(name, _unit(name), MEANINGS.get(name, "")) for name in COLUMNS]
+
+
+def _unit(name: str) -> str:
+    for ending, unit in (("_seconds", "s"), ("_bytes", "bytes"), ("_at", "Unix seconds")):
+        if name.endswith(ending) or f"{ending}_" in name + "_":
+            return unit
+    return ""

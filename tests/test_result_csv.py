@@ -1,0 +1,222 @@
+"""Our CSV: nothing forgotten, nothing invented, nothing that a spreadsheet would run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench_core import result_csv
+from bench_core.events import (
+    Activity,
+    Aftermath,
+    CompileWindow,
+    Environment,
+    Epoch,
+    Prepared,
+)
+from bench_core.result_csv import COLUMNS, columns_table, defused, restored, write
+from bench_core.run import Run
+from bench_core.spec import Experiment, Variant
+from bench_core.store import Store
+
+ENVIRONMENT = Environment(
+    machine="laptop",
+    machine_id="a1b2",
+    device_name="Some CPU",
+    cpu_name="Some CPU",
+    cpu_cores=2,
+    cpu_affinity=2,
+    cpu_isa="avx2",
+    memory_bytes=8_000_000_000,
+    torch="2.14.1",
+    torchvision="0.29.1",
+    python="3.11.7",
+    os="Linux",
+    threads=2,
+    bench_version="1",
+)
+STEPS = tuple(0.01 * step for step in range(1, 22))
+
+
+def epoch(number: int, **fields: object) -> Epoch:
+    values: dict[str, object] = {
+        "epoch": number,
+        "started_at": 1_700_000_000.25 + number,
+        "wall_seconds": 0.1 + 0.2,
+        "data_wait_seconds": 0.01,
+        "compile_seconds": 0.0,
+        "step_seconds": STEPS,
+        "samples": 336,
+        "loss": 2.5,
+    }
+    return Epoch(**{**values, **fields})
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store(tmp_path / "bench.db") as store:
+        yield store
+
+
+def queue(store: Store, label: str = "", repeats: int = 1) -> list[Run]:
+    experiment = Experiment(
+        models=("small_cnn",),
+        batch_sizes=(16,),
+        variants=(Variant(), Variant(execution="compile", options={"max_fusion_size": 32})),
+        repeats=repeats,
+        workload={"image_size": 32, "samples": 336},
+        measurement={"epochs": 2, "label": label},
+    )
+    store.queue(experiment)
+    return store.runs(experiment.id)
+
+
+def measured_run(store: Store, label: str = "") -> Run:
+    """The compile arm, with every part filled."""
+    number = queue(store, label)[1].number
+    store.claim(), store.claim()
+    store.set_environment(number, ENVIRONMENT)
+    store.set_prepared(
+        number,
+        Prepared(
+            parameters=10, weights="random", steps_per_epoch=21, remainder=0, setup_seconds=0.5
+        ),
+    )
+    window = CompileWindow(trigger="DYNAMO", offset_seconds=0.125, seconds=30.0)
+    store.add_epoch(number, epoch(1, compile_seconds=30.0, compile_windows=(window,)))
+    store.add_epoch(number, epoch(2, peak_memory_bytes=123))
+    store.set_activity(number, Activity(graphs=1, graph_breaks=("print()", "a, b")))
+    store.set_aftermath(number, Aftermath(shares={"convolution": 0.75}, notes=("quiet",)))
+    store.finish(number, "done")
+    run = store.run(number)
+    assert run is not None
+    return run
+
+
+def written(store: Store, runs: list[Run], *, steps: bool = True) -> list[dict[str, str]]:
+    file = io.StringIO(newline="")
+    write(file, runs, store.epochs([run.number for run in runs], steps=steps))
+    return list(csv.DictReader(io.StringIO(file.getvalue(), newline="")))
+
+
+def test_every_field_of_the_models_has_a_column_of_its_own():
+    assert len(COLUMNS) == len(set(COLUMNS))
+    for prefix, model, _ in result_csv.PARTS:
+        for field in set(model.model_fields) - {"event"}:
+            column = prefix + field
+            assert column in COLUMNS or column == "env_machine", column
+    for field in set(Epoch.model_fields) - {"event", "step_seconds"}:
+        assert result_csv.EPOCH_NAMES.get(field, field) in COLUMNS, field
+
+
+def test_every_fact_of_a_run_is_written_or_left_out_on_purpose():
+    parts = {"environment", "prepared", "activity", "aftermath", "id", "experiment_id", "status"}
+    written_or_not = parts | set(result_csv.RUN_FACTS) | result_csv.NOT_WRITTEN
+    assert written_or_not == set(Run.__slots__)
+
+
+def test_every_column_says_what_it_means():
+    assert [column.name for column in columns_table() if not column.meaning] == []
+    assert set(result_csv.MEANINGS) == set(COLUMNS)
+    units = {column.name: column.unit for column in columns_table()}
+    assert units["wall_seconds"] == units["step_seconds_p95"] == "s"
+    assert units["env_memory_bytes"] == "bytes"
+    assert units["ended_at"] == "Unix seconds"
+    assert units["batch_size"] == ""
+
+
+def test_a_run_is_one_row_an_epoch_with_its_facts_on_the_first(store):
+    first, second = written(store, [measured_run(store)])
+    for row in (first, second):
+        assert row["model"] == "small_cnn"
+        assert row["machine"] == "laptop"
+        assert row["variant"] == 'compile options={"max_fusion_size": 32}'
+    assert (first["epoch"], second["epoch"]) == ("1", "2")
+    assert first["env_cpu_name"] == "Some CPU"
+    assert second["env_cpu_name"] == second["image_size"] == second["created_at"] == ""
+    assert json.loads(first["options"]) == {"max_fusion_size": 32}
+    assert json.loads(first["compiler_graph_breaks"]) == ["print()", "a, b"]
+    assert json.loads(first["after_shares"]) == {"convolution": 0.75}
+    assert json.loads(first["compile_windows"]) == [
+        {"trigger": "DYNAMO", "offset_seconds": 0.125, "seconds": 30.0}
+    ]
+
+
+def test_numbers_keep_full_precision_and_booleans_are_json(store):
+    first, _ = written(store, [measured_run(store)])
+    assert float(first["wall_seconds"]) == 0.1 + 0.2
+    assert float(first["epoch_started_at"]) == 1_700_000_001.25
+    assert first["drop_last"] == "true"
+    assert first["fullgraph"] == "false"
+
+
+def test_steps_are_summed_up_by_count_sum_and_percentiles(store):
+    first, _ = written(store, [measured_run(store)])
+    assert first["step_count"] == "21"
+    assert float(first["step_seconds_sum"]) == pytest.approx(2.31)
+    shown = [float(first[f"step_seconds_{name}"]) for name in ("min", "p5", "p50", "p95", "max")]
+    assert shown == pytest.approx([0.01, 0.02, 0.11, 0.20, 0.21])
+
+
+def test_an_epoch_of_one_step_has_that_step_everywhere(store):
+    run = measured_run(store)
+    store.add_epoch(run.number, epoch(3, step_seconds=(0.5,)))
+    last = written(store, [run])[-1]
+    assert {last[f"step_seconds_{name}"] for name in ("min", "p5", "p50", "p95", "max")} == {"0.5"}
+
+
+def test_what_is_missing_is_empty_and_never_zero(store):
+    first, second = written(store, [measured_run(store)], steps=False)
+    assert first["step_count"] == first["step_seconds_sum"] == ""
+    assert first["peak_memory_bytes"] == ""
+    assert second["peak_memory_bytes"] == "123"
+    assert first["dynamic"] == first["max_seconds"] == first["priming_seconds"] == ""
+
+
+def test_queued_and_failed_runs_are_one_row_without_numbers(store):
+    queued, failed = queue(store)
+    store.claim()
+    store.finish(queued.number, "failed", failure="out of memory", reason="asked for 3 GB")
+    rows = written(store, store.runs())
+    assert [(row["status"], row["failure"]) for row in rows] == [
+        ("failed", "out of memory"),
+        ("queued", ""),
+    ]
+    for row in rows:
+        assert all(row[name] == "" for name in result_csv.EPOCH_COLUMNS)
+        assert row["machine"] == row["env_torch"] == row["compiler_graphs"] == ""
+        assert row["image_size"] == "32"
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "'quoted", "''", "'", "'=1", "plain", ""]
+)
+def test_a_text_that_a_spreadsheet_would_run_is_defused_and_comes_back(store, text):
+    assert not defused(text).startswith(result_csv.RUN_BY_SPREADSHEETS)
+    assert restored(defused(text)) == text
+    first, _ = written(store, [measured_run(store, label=text)])
+    assert restored(first["label"]) == text
+
+
+@pytest.mark.parametrize(
+    "text", ['a "quote", a comma', "two\nlines", "a lone \r in it", "µ × 你好"]
+)
+def test_commas_quotes_and_line_breaks_survive(store, text):
+    rows = written(store, [measured_run(store, label=text)])
+    assert len(rows) == 2
+    assert rows[0]["label"] == text
+
+
+def test_writing_needs_the_standard_library_and_pydantic_only():
+    heavy = "pandas numpy scipy plotly streamlit torch"
+    probe = (
+        f"import sys, bench_core.result_csv\nprint(sorted(set({heavy.split()}) & set(sys.modules)))"
+    )
+    said = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
