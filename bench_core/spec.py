@@ -74,6 +74,9 @@ class Frozen(BaseModel):
         except ValidationError as error:
             raise SpecError(explain(error)) from None
 
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.model_dump(), sort_keys=True))  # options is a dict
+
     def to_json(self) -> str:
         """One line of JSON, without a line break."""
         return self.model_dump_json()

@@ -1,0 +1,350 @@
+"""Which runs may be compared, and the answer that a comparison gives.
+
+A ratio is formed only between runs that agree in everything but the variant: every field of the
+workload, the device, the machine, the torch version, the threads in use and the number of
+parameters. Pure: runs and epochs in, comparisons and their words out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+
+from bench_core import stats
+from bench_core.events import Epoch
+from bench_core.run import Run
+from bench_core.spec import Cache, Variant, Workload
+from bench_core.units import (
+    duration_text,
+    percent_interval_text,
+    percent_text,
+    seconds_text,
+)
+
+EAGER = Variant()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run with its epochs and what can be said of it alone. Seconds."""
+
+    run: Run
+    epochs: tuple[Epoch, ...]
+    steady: stats.SteadyState
+    excess_seconds: float | None
+
+    @property
+    def wall_seconds(self) -> list[float]:
+        return [epoch.wall_seconds for epoch in self.epochs]
+
+    @property
+    def compile_seconds(self) -> float:
+        return math.fsum(epoch.compile_seconds for epoch in self.epochs)
+
+
+def measure(run: Run, epochs: Sequence[Epoch]) -> Measured:
+    """Find the run's steady state. A run without an epoch has none, and the reason."""
+    if not epochs:
+        steady = stats.SteadyState(None, None, None, 0, "No epoch was measured.")
+        return Measured(run, (), steady, None)
+    seconds = [epoch.wall_seconds for epoch in epochs]
+    steady = stats.steady_state(seconds, [epoch.compile_seconds for epoch in epochs])
+    excess = None if steady.first is None else stats.startup_excess(seconds, steady)
+    return Measured(run, tuple(epochs), steady, excess)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The runs of one variant that have a steady state, whatever cache they started from."""
+
+    variant: Variant
+    runs: tuple[Measured, ...]
+
+    @cached_property
+    def medians(self) -> list[float]:
+        return [m.steady.median_seconds for m in self.runs if m.steady.median_seconds is not None]
+
+    @cached_property
+    def epoch_seconds(self) -> float:
+        """The arm's steady seconds per epoch: geometric mean of its runs' medians."""
+        return stats.geometric_mean(self.medians)
+
+    def excess_seconds(self, cache: Cache | None) -> float | None:
+        """Mean start-up excess of the runs that started from `cache` (None: of all)."""
+        found = [
+            m.excess_seconds
+            for m in self.runs
+            if m.excess_seconds is not None and cache in (None, m.run.spec.variant.cache)
+        ]
+        return fmean(found) if found else None
+
+    def first_epoch_seconds(self, cache: Cache | None = None) -> float | None:
+        found = [
+            m.epochs[0].wall_seconds for m in self.runs if cache in (None, m.run.spec.variant.cache)
+        ]
+        return fmean(found) if found else None
+
+    def compile_seconds(self, cache: Cache | None = None) -> float | None:
+        found = [m.compile_seconds for m in self.runs if cache in (None, m.run.spec.variant.cache)]
+        return fmean(found) if found else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A baseline and a candidate arm that differ in the variant alone."""
+
+    workload: Workload
+    device: str
+    machine: str
+    machine_id: str
+    torch: str
+    baseline: Arm
+    candidate: Arm
+
+    @cached_property
+    def speedup(self) -> stats.Speedup:
+        return stats.speedup(self.baseline.medians, self.candidate.medians)
+
+    @cached_property
+    def band(self) -> stats.Band | None:
+        """For a first look: how far single epochs move the ratio. Not an interval over runs."""
+        if self.speedup.kind != "first look":
+            return None
+        arms = [
+            [
+                seconds / m.steady.median_seconds * arm.epoch_seconds
+                for m in arm.runs
+                if m.steady.median_seconds is not None
+                for seconds in m.wall_seconds[m.steady.first :]
+            ]
+            for arm in (self.baseline, self.candidate)
+        ]
+        return stats.first_look_band(arms[0], arms[1])
+
+    def break_even(self, cache: Cache) -> stats.BreakEven | None:
+        """From which epoch the candidate is ahead when it starts from `cache`."""
+        before = self.baseline.excess_seconds(None)
+        after = self.candidate.excess_seconds(cache)
+        if before is None or after is None:
+            return None
+        epochs = min(len(m.epochs) for arm in (self.baseline, self.candidate) for m in arm.runs)
+        return stats.break_even(
+            before, after, self.baseline.epoch_seconds, self.candidate.epoch_seconds, epochs
+        )
+
+    @cached_property
+    def break_even_cold(self) -> stats.BreakEven | None:
+        return self.break_even("cold")
+
+    @cached_property
+    def break_even_warm(self) -> stats.BreakEven | None:
+        return self.break_even("warm")
+
+    @property
+    def shows_difference(self) -> bool:
+        return self.speedup.verdict in ("faster", "slower")
+
+    @property
+    def verdict_text(self) -> str:
+        """`8.4 % faster`, `no difference shown`, or what a first look saw."""
+        speedup = self.speedup
+        if speedup.kind == "first look":
+            band = self.band
+            ends = (band.low, band.high) if band else (None, None)
+            return f"first look: {percent_text(speedup.ratio, *ends)}"
+        if speedup.verdict == "no difference shown":
+            return "no difference shown"
+        return percent_text(speedup.ratio, speedup.low, speedup.high)
+
+    @property
+    def headline(self) -> str:
+        """The answer in one line that stands alone."""
+        arm = "" if self.candidate.variant == COMPILE else f" with {self.candidate.variant.name}"
+        start = f"{self.workload.model}{arm} on {self.machine}: {self.verdict_text}"
+        if self.speedup.verdict == "faster":
+            return f"{start} after epoch 1"
+        if self.speedup.verdict == "slower":
+            return f"{start} in every epoch"
+        return start
+
+    @property
+    def detail(self) -> str:
+        """Interval, break-even and what it means in seconds, as sentences."""
+        return " ".join(filter(None, (self._interval_text, self.pays_off_text, self._seconds_text)))
+
+    @property
+    def _interval_text(self) -> str:
+        speedup = self.speedup
+        if speedup.kind == "first look":
+            fewest = min(speedup.baseline_runs, speedup.candidate_runs)
+            runs = "1 run" if fewest == 1 else f"{fewest} runs"
+            return f"Only {runs} an arm: no verdict before {stats.RUNS_FOR_A_VERDICT}."
+        interval = percent_interval_text(speedup.low, speedup.high)
+        if speedup.verdict == "no difference shown":
+            return f"{interval[0].upper()}{interval[1:]} (95 %)."
+        return f"95 % interval {interval}."
+
+    @property
+    def pays_off_text(self) -> str:
+        """`Pays off from epoch 14, or from epoch 1 when the compile cache is warm.`"""
+        if self.speedup.verdict == "no difference shown":
+            return ""
+        cold, warm = self.break_even_cold, self.break_even_warm
+        start = cold or warm
+        if start is None:
+            return ""
+        match start.kind:
+            case "never":
+                return "Never pays off."
+            case "ahead until":
+                return f"Ahead until epoch {start.epoch} only, then behind for good."
+            case "at once":
+                text = "Pays off at once"
+            case "epoch":
+                text = f"Pays off from epoch {start.epoch}" + (
+                    " (projected)" if start.projected else ""
+                )
+        if cold is None:
+            text += " when the compile cache is warm"
+        elif warm and warm.kind in ("at once", "epoch") and warm != cold:
+            from_warm = "at once" if warm.kind == "at once" else f"from epoch {warm.epoch}"
+            text += f", or {from_warm} when the compile cache is warm"
+        return f"{text}."
+
+    @property
+    def _seconds_text(self) -> str:
+        return (
+            f"A steady epoch takes {seconds_text(self.candidate.epoch_seconds)} against "
+            f"{seconds_text(self.baseline.epoch_seconds)}."
+        )
+
+    def saving_text(self, epochs: int) -> str:
+        """`Over 100 epochs it saves 7 min 26 s of 1 h 50 min.`, from the cold start if measured."""
+        after = self.candidate.excess_seconds("cold")
+        after = self.candidate.excess_seconds(None) if after is None else after
+        before = self.baseline.excess_seconds(None)
+        if before is None or after is None:
+            return ""
+        whole = before + epochs * self.baseline.epoch_seconds
+        saved = whole - after - epochs * self.candidate.epoch_seconds
+        verb = "saves" if saved >= 0 else "costs"
+        of = "of" if saved >= 0 else "on top of"
+        return (
+            f"Over {epochs} epochs it {verb} {duration_text(abs(saved))} {of} "
+            f"{duration_text(whole)}."
+        )
+
+
+COMPILE = Variant(execution="compile")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Runs that took part in no ratio, and why."""
+
+    runs: tuple[Run, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    pairs: tuple[Comparison, ...]
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def geometric_mean(self) -> float | None:
+        """Of the speedups; None without a pair."""
+        if not self.pairs:
+            return None
+        return stats.geometric_mean([pair.speedup.ratio for pair in self.pairs])
+
+
+def comparisons(measured: Iterable[Measured], baseline: Variant = EAGER) -> Comparisons:
+    """Every candidate arm beside the baseline arm of the same workload on the same machine.
+
+    In the order of the candidates' first runs. A run without a steady state, and an arm without
+    a partner, is left out with the reason.
+    """
+    cells: dict[tuple[object, ...], dict[Variant, list[Measured]]] = defaultdict(dict)
+    left_out: list[LeftOut] = []
+    for one in sorted(measured, key=lambda one: one.run.number):
+        if one.run.status in ("queued", "running"):
+            left_out.append(LeftOut((one.run,), f"{one.run.status}: not ended yet"))
+        elif one.run.status == "failed":
+            left_out.append(LeftOut((one.run,), f"failed: {one.run.failure}. {one.run.reason}"))
+        elif one.run.activity and _compiled_nothing(one.run):
+            left_out.append(
+                LeftOut((one.run,), "asked for compile, but nothing was compiled: it ran as eager")
+            )
+        elif one.steady.median_seconds is None:
+            left_out.append(LeftOut((one.run,), f"no steady state: {one.steady.reason}"))
+        else:
+            arms = cells[tuple(_conditions(one.run).items())]
+            arms.setdefault(one.run.spec.variant.arm, []).append(one)
+    pairs = []
+    for arms in cells.values():
+        if baseline not in arms:
+            for runs in arms.values():
+                reason = f"no {baseline.name} run of the same workload on the same machine"
+                left_out.append(LeftOut(tuple(m.run for m in runs), reason))
+            continue
+        if len(arms) == 1:
+            reason = f"no other variant than {baseline.name} of the same workload on this machine"
+            left_out.append(LeftOut(tuple(m.run for m in arms[baseline]), reason))
+        for variant, runs in arms.items():
+            if variant != baseline:
+                pairs.append(_pair(Arm(baseline, tuple(arms[baseline])), Arm(variant, tuple(runs))))
+    pairs.sort(key=lambda pair: pair.candidate.runs[0].run.number)
+    return Comparisons(tuple(pairs), tuple(left_out))
+
+
+def _pair(baseline: Arm, candidate: Arm) -> Comparison:
+    run = candidate.runs[0].run
+    environment = run.environment
+    return Comparison(
+        workload=run.spec.workload,
+        device=run.spec.device,
+        machine=run.machine,
+        machine_id=environment.machine_id if environment else "",
+        torch=environment.torch if environment else "",
+        baseline=baseline,
+        candidate=candidate,
+    )
+
+
+def _compiled_nothing(run: Run) -> bool:
+    variant = run.spec.variant
+    return (
+        variant.execution == "compile"
+        and not variant.disable
+        and run.activity is not None
+        and run.activity.graphs == 0
+    )
+
+
+def _conditions(run: Run) -> dict[str, object]:
+    """All that must agree before a ratio is formed, by the name a person is told."""
+    conditions: dict[str, object] = dict(run.spec.workload)
+    conditions["device"] = run.spec.device
+    if run.environment:
+        conditions["machine"] = (run.environment.machine, run.environment.machine_id)
+        conditions["device_name"] = run.environment.device_name
+        conditions["torch"] = run.environment.torch
+        conditions["threads in use"] = run.environment.threads
+    if run.prepared:
+        conditions["parameters"] = run.prepared.parameters
+    return conditions
+
+
+def differences(baseline: Run, candidate: Run) -> Mapping[str, tuple[object, object]]:
+    """What two runs differ in beside the variant: empty when a ratio may be formed."""
+    ours, theirs = _conditions(candidate), _conditions(baseline)
+    return {
+        name: (ours.get(name), theirs.get(name))
+        for name in {**ours, **theirs}
+        if ours.get(name) != theirs.get(name)
+    }
