@@ -18,12 +18,16 @@ import json
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TextIO
 
 from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared
 from bench_core.result_columns import MEANINGS
 from bench_core.run import Run
 from bench_core.spec import Frozen, Measurement, Variant, Workload
+
+if TYPE_CHECKING:
+    from bench_core.pairing import Measured
 
 SCHEMA_VERSION = 1
 
@@ -133,6 +137,42 @@ def write(file: TextIO, runs: Iterable[Run], epochs: Mapping[int, Sequence[Epoch
     writer.writeheader()
     for run in runs:
         writer.writerows(rows(run, epochs.get(run.number, ())))
+
+
+# One row a run, for a spreadsheet: computed from the raw times, so nothing reads it back.
+SUMMARY: dict[str, Callable[[Measured], Any]] = {
+    "failure": lambda one: one.run.failure,
+    "label": lambda one: one.run.spec.measurement.label,
+    "torch": lambda one: one.run.environment and one.run.environment.torch,
+    "measured_at": lambda one: _iso(one.run.started_at),
+    "epochs_measured": lambda one: len(one.epochs),
+    "first_epoch_seconds": lambda one: one.epochs[0].wall_seconds if one.epochs else None,
+    "steady_from_epoch": lambda one: None if one.steady.first is None else one.steady.first + 1,
+    "steady_epochs": lambda one: one.steady.count,
+    "steady_epoch_seconds": lambda one: one.steady.median_seconds,
+    "steady_spread": lambda one: one.steady.spread,
+    "no_steady_state": lambda one: one.steady.reason,
+    "startup_excess_seconds": lambda one: one.excess_seconds,
+    "compile_seconds": lambda one: one.compile_seconds if one.epochs else None,
+    "priming_seconds": lambda one: one.run.priming_seconds,
+    "peak_memory_bytes": lambda one: max(
+        (e.peak_memory_bytes for e in one.epochs if e.peak_memory_bytes is not None), default=None
+    ),
+}
+
+
+def write_summary(file: TextIO, measured: Iterable[Measured]) -> None:
+    """Write one row a run, steady state and start-up already computed; a file as for `write`."""
+    identity = {name: of for name, of in IDENTITY.items() if name != "schema_version"}
+    writer = csv.writer(file)
+    writer.writerow([*identity, *SUMMARY])
+    for one in measured:
+        values = [of(one.run) for of in identity.values()] + [of(one) for of in SUMMARY.values()]
+        writer.writerow([_cell(value) for value in values])
+
+
+def _iso(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def defused(text: str) -> str:

@@ -20,7 +20,15 @@ from bench_core.events import (
     Epoch,
     Prepared,
 )
-from bench_core.result_csv import COLUMNS, columns_table, defused, restored, write
+from bench_core.pairing import measure
+from bench_core.result_csv import (
+    COLUMNS,
+    columns_table,
+    defused,
+    restored,
+    write,
+    write_summary,
+)
 from bench_core.run import Run
 from bench_core.spec import Experiment, Variant
 from bench_core.store import Store
@@ -211,6 +219,28 @@ def test_commas_quotes_and_line_breaks_survive(store, text):
     rows = written(store, [measured_run(store, label=text)])
     assert len(rows) == 2
     assert rows[0]["label"] == text
+
+
+def test_the_summary_is_one_row_a_run_with_what_is_computed(store):
+    run = measured_run(store, label="=cmd")
+    for number in range(3, 7):
+        store.add_epoch(run.number, epoch(number, wall_seconds=2.0))
+    queued = queue(store)[0]
+    file = io.StringIO(newline="")
+    write_summary(
+        file, [measure(one, store.epochs([one.number])[one.number]) for one in (run, queued)]
+    )
+    measured, waiting = csv.DictReader(io.StringIO(file.getvalue(), newline=""))
+    assert measured["run_id"] == run.id
+    assert measured["label"] == "'=cmd"
+    assert measured["epochs_measured"] == "6"
+    assert float(measured["steady_epoch_seconds"]) == 2.0
+    assert float(measured["compile_seconds"]) == 30.0
+    assert measured["measured_at"].endswith("+00:00")
+    assert waiting["status"] == "queued"
+    assert waiting["no_steady_state"] == "No epoch was measured."
+    unknown = ("measured_at", "first_epoch_seconds", "steady_epoch_seconds", "compile_seconds")
+    assert [waiting[name] for name in unknown] == [""] * 4
 
 
 def test_writing_needs_the_standard_library_and_pydantic_only():
