@@ -1,0 +1,337 @@
+"""What the torch of this machine offers, and whether a run asks for something it lacks.
+
+Torch is never imported here: `python -m bench_core.measuring probe` imports it and prints one JSON
+line. That takes several seconds, so its answer is kept in a file whose name follows from all that
+may change it. Pages read `cached()` and start a probe when there is nothing yet; the command line
+waits for `probe()`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict
+
+from bench_core.paths import CHECKOUT, data_dir, models_dir
+from bench_core.spec import BACKENDS_WITHOUT_OPTIONS, Frozen, RunSpec, SpecError
+
+PROBE_SECONDS = 180.0
+OWN_MODELS = ("small_cnn", "pointwise_cnn")
+
+
+class ProbeFailed(RuntimeError):
+    """Torch could not be asked what it offers. The text says why and what to do."""
+
+
+class Reported(Frozen):
+    """A part of the probe's answer; what a newer probe adds is not an error."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Device(Reported):
+    id: str
+    name: str
+    memory_bytes: int | None = None
+    compute_capability: str | None = None
+    multiprocessors: int | None = None
+
+
+class Backend(Reported):
+    """A name for `torch.compile(backend=...)`; not `proven` when torch only lists it."""
+
+    name: str
+    proven: bool = True
+
+
+class InductorOption(Reported):
+    """One key of `torch.compile(options=...)`: the name of its Python type, and its default."""
+
+    type: str
+    default: Any = None
+
+
+class Capabilities(Reported):
+    torch: str
+    torchvision: str
+    timm: str | None = None
+    devices: tuple[Device, ...]
+    backends: tuple[Backend, ...]
+    modes: tuple[str, ...]
+    inductor_options: dict[str, InductorOption]
+    torchvision_models: tuple[str, ...]
+    model_files: tuple[str, ...] = ()
+    compiler: str | None = None
+    compiler_version: str | None = None
+    openssl: str | None = None
+    cpu_name: str
+    cpu_cores: int
+    cpu_affinity: int
+    cpu_isa: str
+    memory_bytes: int
+
+    @property
+    def best_device(self) -> str:
+        """The first GPU, or the CPU where there is none."""
+        return next((device.id for device in self.devices if device.id != "cpu"), "cpu")
+
+
+# Asking, and keeping the answer
+
+
+def cached() -> Capabilities | None:
+    """The kept answer, or None. Starts nothing and takes about a millisecond."""
+    try:
+        return Capabilities.from_json(_answer_file().read_bytes())
+    except (FileNotFoundError, SpecError):  # an answer of an older form counts as none
+        return None
+
+
+def probe() -> Capabilities:
+    """Ask torch now, unless somebody else just did, and keep the answer. Raises ProbeFailed."""
+    answer = _answer_file()
+    with _only_one(answer):
+        if found := cached():
+            return found
+        try:
+            found = _ask()
+        except ProbeFailed as failed:
+            _write(_failure_file(), str(failed))
+            raise
+        _write(answer, found.to_json())
+        _failure_file().unlink(missing_ok=True)
+        return found
+
+
+def start_probe() -> None:
+    """Ask in the background, so that a page need not wait; nothing when somebody asks already."""
+    if _being_asked():
+        return
+    _failure_file().unlink(missing_ok=True)
+
+    def ask() -> None:
+        with contextlib.suppress(ProbeFailed):  # kept in a file, for `failure`
+            probe()
+
+    threading.Thread(target=ask, name="probe", daemon=True).start()
+
+
+def failure() -> str | None:
+    """Why the last probe failed, or None when it did not."""
+    try:
+        return _failure_file().read_text()
+    except FileNotFoundError:
+        return None
+
+
+def _ask() -> Capabilities:
+    command = [sys.executable, "-m", "bench_core.measuring", "probe"]
+    retry = f"try `{' '.join(command)}` in {CHECKOUT}"
+    try:
+        done = subprocess.run(
+            command,
+            cwd=CHECKOUT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROBE_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise ProbeFailed(
+            f"torch did not say what it offers within {PROBE_SECONDS:.0f} s; {retry}"
+        ) from None
+    if done.returncode:
+        raise ProbeFailed(
+            f"torch cannot be asked what it offers (exit code {done.returncode}): "
+            f"{_last_line(done.stderr) or 'it said nothing'}; mend that or reinstall with "
+            f"`pip install -r requirements.txt`, then {retry}"
+        )
+    try:
+        return Capabilities.from_json(_last_line(done.stdout))
+    except SpecError as error:
+        raise ProbeFailed(f"what the probe printed cannot be read: {error}; {retry}") from error
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _folder() -> Path:
+    folder = data_dir() / "capabilities"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _answer_file() -> Path:
+    return _folder() / f"{cache_key()}.json"
+
+
+def _failure_file() -> Path:
+    return _folder() / f"{cache_key()}.failed"
+
+
+def cache_key() -> str:
+    """Changes with whatever may change the answer, read without importing torch."""
+    parts = [
+        platform.node(),
+        sys.executable,
+        sys.version,
+        *(_version(name) for name in ("torch", "torchvision", "timm")),
+        _text_of(Path("/proc/driver/nvidia/version")),
+        *(os.environ.get(name, "") for name in ("CUDA_VISIBLE_DEVICES", "CXX", "PATH")),
+        *(shutil.which(program) or "" for program in ("g++", "clang++", "openssl")),
+        str(sorted(os.sched_getaffinity(0))),
+        *(f"{file.name} {file.stat().st_mtime_ns}" for file in model_files()),
+    ]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def model_files() -> list[Path]:
+    """The user's own model files, by name; a leading `_` or `.` hides a file."""
+    files = [path for path in models_dir().glob("*.py") if path.is_file()]
+    return sorted(path for path in files if path.name[0] not in "_.")
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _write(path: Path, text: str) -> None:
+    """In one piece: whoever reads at the same time sees the old file or the new one."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(text)
+    os.replace(file.name, path)
+
+
+@contextlib.contextmanager
+def _only_one(answer: Path) -> Iterator[None]:
+    with open(answer.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _being_asked() -> bool:
+    with open(_answer_file().with_suffix(".lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
+
+
+# Holding a run against the answer
+
+
+def check(run: RunSpec, capabilities: Capabilities) -> list[str]:
+    """What this machine cannot do of the run, a sentence each with the way out; empty when all."""
+    return [
+        *_device_lacks(run, capabilities),
+        *_model_lacks(run, capabilities),
+        *_compile_lacks(run, capabilities),
+    ]
+
+
+def _device_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
+    ids = [device.id for device in capabilities.devices]
+    if run.device not in ids:
+        yield f"device {run.device} is not here; torch sees {', '.join(ids)}"
+
+
+def _model_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
+    model = run.workload.model
+    if model in OWN_MODELS:
+        return
+    if model.startswith("file:"):
+        name = model.removeprefix("file:")
+        if name not in capabilities.model_files:
+            yield f"there is no model file {name} in {models_dir()}; put it there" + _near(
+                name, capabilities.model_files
+            )
+        return
+    name = model.removeprefix("torchvision:")
+    if name not in capabilities.torchvision_models:
+        yield (
+            f"torchvision {capabilities.torchvision} has no classification model {name!r}"
+            + _near(name, capabilities.torchvision_models)
+        )
+
+
+def _compile_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
+    variant = run.variant
+    if variant.execution != "compile" or variant.disable:
+        return
+    names = [backend.name for backend in capabilities.backends]
+    if variant.backend not in names:
+        yield f"torch {capabilities.torch} has no compile backend {variant.backend!r}" + (
+            _near(str(variant.backend), names) or f"; it has {', '.join(names)}"
+        )
+    if variant.mode is not None and variant.mode not in capabilities.modes:
+        yield (
+            f"torch {capabilities.torch} has no mode {variant.mode!r}; "
+            f"it has {', '.join(capabilities.modes)}"
+        )
+    if variant.backend not in BACKENDS_WITHOUT_OPTIONS:
+        for name, value in (variant.options or {}).items():
+            yield from _option_lacks(name, value, capabilities)
+    if variant.backend == "inductor" and run.device == "cpu":
+        if capabilities.compiler is None:
+            yield (
+                "a compile for the CPU needs a C++ compiler and none was found; install g++ "
+                "(apt-get install g++) or name one in the environment variable CXX"
+            )
+        if capabilities.openssl is None:
+            yield (
+                "a compile for the CPU calls the program openssl and it was not found; "
+                "install it (apt-get install openssl)"
+            )
+
+
+def _option_lacks(name: str, value: Any, capabilities: Capabilities) -> Iterator[str]:
+    # Inductor reads `a-b` as `a_b`.
+    known = capabilities.inductor_options
+    option = known.get(name.replace("-", "_"))
+    if option is None:
+        yield f"Inductor has no option {name!r}" + (
+            _near(name, tuple(known))
+            or "; torch._inductor.list_options() prints the names there are"
+        )
+        return
+    if option.type == "NoneType" or option.default is None:
+        return  # an optional value: its default says nothing about its type
+    if type(value).__name__ != option.type:
+        yield (
+            f"Inductor's option {name} takes {option.type} (default {json.dumps(option.default)}), "
+            f"got {json.dumps(value)}"
+        )
+
+
+def _near(name: str, names: tuple[str, ...] | list[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=4, cutoff=0.5)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
