@@ -1,0 +1,579 @@
+"""The command line, for machines without a browser. `run` needs no streamlit, pandas or scipy.
+
+`run` queues an experiment like the page does and is the worker for it; when a worker is alive
+already it follows that one. Exit codes: 0 all measured, 1 a run failed, 2 the call was wrong,
+130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sys
+import time
+import types
+import typing
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench_core import capabilities, doctor, events, pairing, presets, result_csv, stats, worker
+from bench_core.capabilities import ProbeFailed
+from bench_core.pairing import Measured
+from bench_core.paths import data_dir
+from bench_core.run import ENDED, Run
+from bench_core.spec import (
+    Experiment,
+    Frozen,
+    Measurement,
+    SpecError,
+    Workload,
+    parse_variant,
+)
+from bench_core.store import Store, StoreError
+from bench_core.units import (
+    bytes_text,
+    duration_text,
+    estimate_text,
+    interval_text,
+    ratio_text,
+    seconds_text,
+)
+
+HELP = {
+    "dataset_path": "The folder of class folders, for --dataset imagefolder.",
+    "pipeline": "on_the_fly transforms in the loader, cached before, resident is one batch.",
+    "samples": "Samples of one epoch.",
+    "drop_last": "Leave out the ragged last batch (it makes torch.compile compile again).",
+    "evaluate": "Time an evaluation after each epoch, through the arm's own module.",
+    "threads": "CPU threads of torch; torch's own default when left out.",
+    "max_seconds": "End each run politely after the epoch that passes this many seconds.",
+    "timeout_seconds": "Kill a run that takes longer.",
+    "weights": "They change no timing.",
+    "label": "Free text kept with each run.",
+}
+
+
+class Plain(click.ClickException):
+    """An error as one sentence."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(str(message))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def main() -> None:
+    """Does torch.compile pay off for this model on this machine, and after how many epochs?
+
+    Results are kept in data/bench.db, or in the folder that BENCH_DATA names.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+def _spec_options(command: Callable[..., None]) -> Callable[..., None]:
+    """An option for each field of the workload and the measurement: a new field has one too."""
+    made_by_hand = {"task", "model", "batch_size", "precision", "repeat"}
+    for kind in (Measurement, Workload):
+        for name, field in reversed(kind.model_fields.items()):
+            if name in made_by_hand:
+                continue
+            option = "--" + name.replace("_", "-")
+            allowed = _allowed(field.annotation)
+            if allowed is bool:
+                option = f"{option}/--no-{option[2:]}"
+            shown = "" if field.default in (None, "") else f"  [default: {field.default}]"
+            command = click.option(
+                option,
+                name,
+                default=None,
+                type=allowed,
+                help=HELP.get(name, "") + shown,
+            )(command)
+    return command
+
+
+def _allowed(annotation: Any) -> Any:
+    """A field's annotation as click's type."""
+    if isinstance(annotation, types.UnionType):
+        annotation = next(part for part in typing.get_args(annotation) if part is not type(None))
+    if typing.get_origin(annotation) is typing.Literal:
+        return click.Choice(typing.get_args(annotation))
+    return annotation
+
+
+@main.command()
+@click.option("--preset", type=click.Choice(sorted(presets.PRESETS)), help="Start from this one.")
+@click.option("--model", "models", multiple=True, help="resnet18, torchvision:vit_b_16, file:X.py")
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    help='eager, compile, or \'compile:{"mode":"max-autotune","dynamic":false}\'',
+)
+@click.option("--batch-size", "batch_sizes", multiple=True, type=int)
+@click.option("--precision", "precisions", multiple=True, help="fp32, bf16, fp16")
+@click.option("--device", help="cpu, cuda:0, mps; the first GPU, or cpu, when left out.")
+@click.option("--cache", type=click.Choice(["cold", "warm", "off"]), help="For compile variants.")
+@click.option("--repeats", type=int, help="Runs an arm; fewer than 3 are a first look.")
+@click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--plan", is_flag=True, help="Show what would be run, and run nothing.")
+@_spec_options
+def run(
+    preset: str | None,
+    csv_file: Path | None,
+    plan: bool,
+    **given: Any,
+) -> None:
+    """Measure a grid: models x batch sizes x precisions x variants x repeats."""
+    if csv_file and not csv_file.parent.is_dir():
+        raise click.UsageError(f"--csv {csv_file}: there is no folder {csv_file.parent}")
+    try:
+        experiment = _experiment(preset, given)
+        runs = experiment.runs()
+        lacking = dict.fromkeys(
+            lack for spec in runs for lack in capabilities.check(spec, _offered())
+        )
+    except (SpecError, ProbeFailed) as error:
+        raise click.UsageError(str(error)) from None
+    if lacking:
+        raise click.UsageError("; ".join(lacking))
+    with Store() as store:
+        known = _known_runs(store)
+        seconds = presets.estimate_seconds(experiment, known)
+        click.echo(f"{_counted(len(runs), 'run')}, {estimate_text(seconds)}", err=True)
+        if plan:
+            for number, spec in enumerate(runs, 1):
+                work = spec.workload
+                click.echo(
+                    f"{number:3}  {work.model}, batch {work.batch_size}, {work.precision}, "
+                    f"{spec.variant.name_with_cache}"
+                )
+            return
+        store.queue(experiment)
+        try:
+            _measure(store, experiment)
+        except (KeyboardInterrupt, SystemExit):
+            store.stop(experiment_id=experiment.id)
+            click.echo("\nStopped. What was measured is kept.", err=True)
+            _report(store, experiment.id, csv_file)
+            sys.exit(130)
+        failed = _report(store, experiment.id, csv_file)
+    sys.exit(1 if failed else 0)
+
+
+def _experiment(preset: str | None, given: dict[str, Any]) -> Experiment:
+    """The preset (or the custom one) with what was given put in its place. Raises SpecError."""
+    device = given.pop("device") or _offered().best_device
+    base = presets.PRESETS[preset or "custom"].experiment(device)
+    fields: dict[str, Any] = dict(base)
+    cache = given.pop("cache")
+    for name in ("models", "batch_sizes", "precisions", "repeats"):
+        if value := given.pop(name):
+            fields[name] = value
+    if texts := given.pop("variants"):
+        fields["variants"] = tuple(parse_variant(text) for text in texts)
+    if cache:
+        fields["variants"] = tuple(
+            variant.changed(cache=cache) if variant.execution == "compile" else variant
+            for variant in fields["variants"]
+        )
+    said = {name: value for name, value in given.items() if value is not None}
+    if "dataset_path" in said:
+        said["dataset_path"] = str(Path(said["dataset_path"]).expanduser().resolve())
+    fields["workload"] = {**base.workload, **_part(said, Workload)}
+    fields["measurement"] = base.measurement.changed(**_part(said, Measurement))
+    return Experiment(**fields)
+
+
+def _part(said: dict[str, Any], kind: type[Frozen]) -> dict[str, Any]:
+    return {name: value for name, value in said.items() if name in kind.model_fields}
+
+
+def _offered() -> capabilities.Capabilities:
+    return capabilities.cached() or capabilities.probe()
+
+
+def _known_runs(store: Store) -> list[presets.KnownRun]:
+    ended = store.runs(statuses=("done",))[-200:]
+    epochs = store.epochs([run.number for run in ended])
+    known = (presets.known_run(run, epochs[run.number]) for run in ended)
+    return [one for one in known if one]
+
+
+def _measure(store: Store, experiment: Experiment) -> None:
+    progress = Progress(experiment)
+    try:
+        worker.serve(experiment.id, idle_seconds=0, watch=progress.note)
+    except worker.WorkerBusy:
+        click.echo("A worker is alive on this data folder; it takes these runs in turn.", err=True)
+        _follow(store, experiment, progress)
+    finally:
+        progress.close()
+
+
+def _follow(store: Store, experiment: Experiment, progress: Progress) -> None:
+    """Show what another worker stores, until the experiment's last run has ended."""
+    shown: dict[int, int] = {}
+    while True:
+        runs = store.runs(experiment.id)
+        for run in runs:
+            if run.status == "queued":
+                continue
+            epochs = store.epochs([run.number])[run.number]
+            if run.phase and run.status == "running":
+                progress.note(run, events.PhaseStarted(phase=run.phase, epoch=run.phase_epoch))
+            for epoch in epochs[shown.get(run.number, 0) :]:
+                progress.note(run, epoch)
+            shown[run.number] = len(epochs)
+        if all(run.status in ENDED for run in runs):
+            return
+        worker.ensure()  # the one that held the folder may have ended
+        time.sleep(0.5)
+
+
+class Progress:
+    """A bar on a terminal, plain lines elsewhere; on stderr, so that stdout stays clean."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        runs = experiment.runs()
+        self._bar = None
+        self._run_number: int | None = None
+        self._started = 0
+        self._count = len(runs)
+        if sys.stderr.isatty():
+            self._bar = click.progressbar(
+                length=sum(run.measurement.epochs for run in runs),
+                file=sys.stderr,
+                show_pos=True,
+                width=24,
+            )
+            self._bar.render_progress()
+
+    def note(self, run: Run, event: events.Event) -> None:
+        if run.number != self._run_number:
+            self._run_number = run.number
+            self._started += 1
+            if not self._bar:
+                click.echo(f"run {self._started} of {self._count}: {_described(run)}", err=True)
+        match event:
+            case events.Epoch():
+                self._show_epoch(event)
+            case events.PhaseStarted():
+                self._label(run, event.phase)
+            case events.CompileStarted():
+                self._label(run, "compiling")
+            case events.Failed():
+                click.echo(f"\n  failed: {event.reason}" if self._bar else f"  {event.reason}")
+
+    def _label(self, run: Run, doing: str) -> None:
+        if self._bar:
+            width = max(20, shutil.get_terminal_size().columns - 60)
+            text = f"{self._started}/{self._count} {_described(run)}: {doing}"
+            self._bar.label = text[:width].ljust(width)
+            self._bar.render_progress()
+
+    def _show_epoch(self, epoch: events.Epoch) -> None:
+        if self._bar:
+            self._bar.update(1)
+            return
+        compiling = (
+            f", of which compiling {seconds_text(epoch.compile_seconds)}"
+            if epoch.compile_seconds
+            else ""
+        )
+        click.echo(
+            f"  epoch {epoch.epoch}: {seconds_text(epoch.wall_seconds)}{compiling}", err=True
+        )
+
+    def close(self) -> None:
+        if self._bar:
+            self._bar.render_finish()
+
+
+def _described(run: Run) -> str:
+    work, variant = run.spec.workload, run.spec.variant
+    return f"{work.model}, batch {work.batch_size}, {variant.name_with_cache}"
+
+
+def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:
+    """Print what was measured and write the CSV. True when a run failed."""
+    runs = store.runs(experiment_id)
+    measured = _measured(store, runs)
+    _print_runs(measured)
+    _print_answers(pairing.comparisons(measured))
+    if csv_file:
+        _write_csv(store, runs, csv_file)
+        click.echo(f"\n{csv_file}: {_counted(len(runs), 'run')}", err=True)
+    return any(run.status == "failed" for run in runs)
+
+
+def _write_csv(store: Store, runs: list[Run], file: Path) -> None:
+    try:
+        with file.open("w", newline="", encoding="utf-8") as opened:
+            epochs = store.epochs([run.number for run in runs], steps=True)
+            result_csv.write(opened, runs, epochs)
+    except OSError as error:
+        raise Plain(
+            f"{file} cannot be written ({error.strerror}); the results are kept in {data_dir()}: "
+            "python -m bench_core export --csv FILE"
+        ) from None
+
+
+def _measured(store: Store, runs: list[Run]) -> list[Measured]:
+    epochs = store.epochs([run.number for run in runs])
+    return [pairing.measure(run, epochs[run.number]) for run in runs]
+
+
+def _print_runs(measured: list[Measured]) -> None:
+    rows = [
+        (
+            str(one.run.number),
+            one.run.spec.workload.model,
+            str(one.run.spec.workload.batch_size),
+            one.run.spec.variant.name_with_cache,
+            one.run.status,
+            str(len(one.epochs)),
+            seconds_text(one.wall_seconds[0]) if one.epochs else "",
+            seconds_text(one.compile_seconds) if one.compile_seconds else "",
+            seconds_text(one.steady.median_seconds),
+            bytes_text(max((e.peak_memory_bytes or 0 for e in one.epochs), default=0) or None),
+        )
+        for one in measured
+    ]
+    head = ("run", "model", "batch", "variant", "status", "epochs", "first", "compiling")
+    click.echo()
+    _print_table((*head, "steady epoch", "peak memory"), rows)
+    for one in measured:
+        if one.run.status == "failed":
+            click.echo(f"run {one.run.number} failed: {one.run.reason}")
+
+
+def _print_answers(found: pairing.Comparisons) -> None:
+    for pair in found.pairs:
+        click.echo(f"\n{pair.headline}.\n  {pair.detail}")
+        if pair.speedup.kind != "first look" and pair.shows_difference:
+            click.echo(f"  {pair.saving_text(100)}")
+
+
+def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo(line.rstrip())
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+@main.command(name="list")
+@click.option("--experiment", "experiment_id", help="Only the runs of this experiment.")
+def list_runs(experiment_id: str | None) -> None:
+    """All stored runs."""
+    with Store() as store:
+        runs = store.runs(experiment_id)
+        if not runs:
+            click.echo("No run is stored. Measure one: python -m bench_core run --preset demo")
+            return
+        _print_runs(_measured(store, runs))
+
+
+@main.command()
+@click.argument("run_reference", metavar="RUN")
+def show(run_reference: str) -> None:
+    """All that is known of one run, by number or id."""
+    with Store() as store:
+        run = store.run(run_reference)
+        if run is None:
+            raise Plain(
+                f"there is no run {run_reference!r}; `python -m bench_core list` names them"
+            )
+        [one] = _measured(store, [run])
+    click.echo(f"run {run.number} ({run.id}) of experiment {run.experiment_id}: {run.status}")
+    if run.reason:
+        click.echo(run.reason)
+    if run.started_at and run.ended_at:
+        click.echo(f"took {duration_text(run.ended_at - run.started_at)}")
+    for part in (run.spec.workload, run.spec.variant, run.spec.measurement):
+        _print_facts(type(part).__name__, dict(part))
+    for name in ("environment", "prepared", "activity", "aftermath"):
+        part = getattr(run, name)
+        if part is not None:
+            _print_facts(name, {key: value for key, value in part if key != "event"})
+    click.echo("\nepochs (wall, data wait, compiling)")
+    for epoch in one.epochs:
+        parts = (epoch.wall_seconds, epoch.data_wait_seconds, epoch.compile_seconds)
+        click.echo(
+            f"  {epoch.epoch:4}  " + "  ".join(seconds_text(part).ljust(9) for part in parts)
+        )
+    steady = one.steady
+    if steady.first is None or steady.spread is None:
+        click.echo(f"no steady state: {steady.reason}")
+    else:
+        click.echo(
+            f"steady from epoch {steady.first + 1}: median {seconds_text(steady.median_seconds)}, "
+            f"spread {steady.spread:.1%}"
+        )
+    if run.traceback:
+        click.echo(f"\n{run.traceback}")
+    click.echo(f"\nmeasure it again:\n{run.spec.command}")
+
+
+def _print_facts(title: str, facts: dict[str, Any]) -> None:
+    click.echo(f"\n{title.lower()}")
+    for name, value in facts.items():
+        if value is not None and value != () and value != "":
+            click.echo(f"  {name}: {value}")
+
+
+@main.command()
+@click.argument("experiment_id", metavar="[EXPERIMENT]", required=False)
+@click.option("--baseline", default="eager", help="The variant that others are held against.")
+@click.option("--json", "as_json", is_flag=True)
+def compare(experiment_id: str | None, baseline: str, as_json: bool) -> None:
+    """Speedups with their interval: of one experiment, or of the whole store."""
+    try:
+        variant = parse_variant(baseline).arm
+    except SpecError as error:
+        raise click.UsageError(f"--baseline: {error}") from None
+    with Store() as store:
+        if experiment_id and store.experiment(experiment_id) is None:
+            raise Plain(f"there is no experiment {experiment_id!r}; `show RUN` names a run's")
+        measured = _measured(store, store.runs(experiment_id))
+    try:
+        found = pairing.comparisons(measured, variant)
+        if as_json:
+            click.echo(json.dumps(_as_json(found), indent=2))
+            return
+        rows = [_row(pair) for pair in found.pairs]
+    except stats.ScipyMissing as missing:
+        raise Plain(missing) from None
+    if rows:
+        head = ("model", "machine", "batch", "variant", "speedup", "95 % interval", "runs")
+        _print_table((*head, "verdict", "pays off"), rows)
+        if len(rows) > 1:
+            click.echo(f"geometric mean {ratio_text(found.geometric_mean)} over {len(rows)}")
+    else:
+        click.echo(f"Nothing to compare: it takes {variant.name} and one other variant of the same")
+        click.echo("workload on the same machine, both ended with a steady state.")
+    for left in found.left_out:
+        numbers = ", ".join(str(run.number) for run in left.runs)
+        click.echo(f"left out: run {numbers}: {left.reason}")
+
+
+def _row(pair: pairing.Comparison) -> tuple[str, ...]:
+    speedup = pair.speedup
+    return (
+        pair.workload.model,
+        pair.machine,
+        str(pair.workload.batch_size),
+        pair.candidate.variant.name,
+        ratio_text(speedup.ratio, speedup.low, speedup.high),
+        interval_text(speedup.low, speedup.high),
+        f"{speedup.baseline_runs} + {speedup.candidate_runs}",
+        pair.verdict_text,
+        pair.pays_off_text,
+    )
+
+
+def _as_json(found: pairing.Comparisons) -> dict[str, Any]:
+    return {
+        "matched": len(found.pairs),
+        "geomean": found.geometric_mean,
+        "left_out": [
+            {"runs": [run.id for run in left.runs], "reason": left.reason}
+            for left in found.left_out
+        ],
+        "pairs": [
+            {
+                "model": pair.workload.model,
+                "machine": pair.machine,
+                "device": pair.device,
+                "batch_size": pair.workload.batch_size,
+                "precision": pair.workload.precision,
+                "baseline": pair.baseline.variant.name,
+                "candidate": pair.candidate.variant.name,
+                "baseline_epoch_seconds": pair.baseline.epoch_seconds,
+                "candidate_epoch_seconds": pair.candidate.epoch_seconds,
+                "kind": pair.speedup.kind,
+                "speedup": pair.speedup.ratio,
+                "low": pair.speedup.low,
+                "high": pair.speedup.high,
+                "verdict": pair.speedup.verdict,
+                "break_even_cold": _break_even_json(pair.break_even_cold),
+                "break_even_warm": _break_even_json(pair.break_even_warm),
+            }
+            for pair in found.pairs
+        ],
+    }
+
+
+def _break_even_json(found: stats.BreakEven | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"kind": found.kind, "epoch": found.epoch, "projected": found.projected}
+
+
+@main.command()
+@click.argument("experiment_id", metavar="[EXPERIMENT]", required=False)
+@click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.option("--columns", is_flag=True, help="Say what each column holds, and export nothing.")
+def export(experiment_id: str | None, csv_file: Path | None, columns: bool) -> None:
+    """Stored runs as CSV, one row an epoch; to standard output when no file is named."""
+    if columns:
+        rows = [(column.name, column.unit, column.meaning) for column in result_csv.columns_table()]
+        _print_table(("column", "unit", "meaning"), rows)
+        return
+    with Store() as store:
+        runs = store.runs(experiment_id)
+        if not runs:
+            raise Plain("no such run is stored; `python -m bench_core list` shows what there is")
+        if csv_file:
+            _write_csv(store, runs, csv_file)
+            click.echo(f"{csv_file}: {_counted(len(runs), 'run')}", err=True)
+        else:
+            epochs = store.epochs([run.number for run in runs], steps=True)
+            result_csv.write(sys.stdout, runs, epochs)
+
+
+@main.command()
+def devices() -> None:
+    """What torch can run on here."""
+    try:
+        offered = _offered()
+    except ProbeFailed as error:
+        raise Plain(error) from None
+    rows = [
+        (device.id, device.name, bytes_text(device.memory_bytes), device.compute_capability or "")
+        for device in offered.devices
+    ]
+    _print_table(("device", "name", "memory", "compute capability"), rows)
+    click.echo(f"torch {offered.torch}, {offered.cpu_affinity} of {offered.cpu_cores} cores usable")
+
+
+@main.command(name="doctor")
+def run_doctor() -> None:
+    """Check what measuring needs, and say how to mend what is missing."""
+    bad = False
+    for check in doctor.checks():
+        mark = click.style("ok  ", fg="green") if check.ok else click.style("bad ", fg="red")
+        click.echo(f"{mark} {check.name}: {check.found}")
+        if not check.ok:
+            bad = True
+            click.echo(f"     {check.fix}")
+    sys.exit(1 if bad else 0)
+
+
+@main.command(name="worker")
+@click.option("--idle-seconds", default=worker.IDLE_SECONDS, show_default=True)
+def run_worker(idle_seconds: float) -> None:
+    """Measure what is queued, until there has been nothing to do for a while."""
+    try:
+        worker.serve(idle_seconds=idle_seconds)
+    except worker.WorkerBusy as busy:
+        click.echo(f"{busy}; nothing to do here", err=True)
+    except StoreError as error:
+        raise Plain(error) from None
