@@ -1,0 +1,209 @@
+"""What all charts share: the colours with their meanings, the frame, and how much is drawn.
+
+Each colour has one meaning in the whole product: a chart is by arm or by machine, never by both.
+Every mark brings its own colour and is drawn on nothing, so one figure serves light, dark and an
+exported page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+
+# Beyond these a chart is slow to draw; markers cost most.
+MOST_POINTS = 300
+MOST_MARKERS = 60
+
+# For st.plotly_chart(config=CONFIG); the live chart has the same in its own code.
+CONFIG: dict[str, Any] = {
+    "displaylogo": False,
+    "displayModeBar": "hover",
+    "modeBarButtonsToRemove": [
+        "select2d",
+        "lasso2d",
+        "autoScale2d",
+        "zoom2d",
+        "pan2d",
+        "zoomIn2d",
+        "zoomOut2d",
+    ],
+    "showSendToCloud": False,
+    "plotlyServerURL": "",
+}
+
+
+class Style(NamedTuple):
+    """How a line looks. The symbol tells lines apart where the colour cannot."""
+
+    color: str
+    dash: str
+    symbol: str
+
+
+GRAY = "#7A8594"
+ORANGE = "#E0590B"
+ARM_STYLES = {
+    "eager": Style(GRAY, "solid", "circle"),
+    "compile": Style(ORANGE, "solid", "circle"),
+    "compile reduce-overhead": Style(ORANGE, "longdash", "diamond"),
+    "compile max-autotune": Style(ORANGE, "dashdot", "square"),
+    "compile max-autotune-no-cudagraphs": Style(ORANGE, "longdashdot", "triangle-up"),
+    "compile lite": Style(ORANGE, "10px,3px,3px,3px", "x"),
+}
+# Compiled arms with other arguments, in the order in which they are drawn.
+OTHER_ARM_STYLES = (
+    Style(ORANGE, "longdash", "cross"),
+    Style(ORANGE, "dashdot", "star"),
+    Style(ORANGE, "longdashdot", "hexagon"),
+)
+# By order of the machine's first run in the store, never by its place in a filter.
+MACHINE_STYLES = (
+    Style("#2B7FD0", "solid", "circle"),
+    Style("#B0457F", "solid", "diamond"),
+    Style("#A8800A", "solid", "square"),
+    Style("#0F9577", "solid", "triangle-up"),
+    Style("#6A5ACD", "solid", "x"),
+)
+
+
+def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
+    """The look of each arm by its name (`Variant.name`), whichever others are drawn beside it."""
+    others = [arm for arm in dict.fromkeys(arms) if arm not in ARM_STYLES]
+    return {
+        arm: ARM_STYLES.get(arm) or OTHER_ARM_STYLES[others.index(arm) % len(OTHER_ARM_STYLES)]
+        for arm in arms
+    }
+
+
+def machine_styles(machines: Sequence[str]) -> dict[str, Style]:
+    """The look of each machine. Give `Store.machines()`: all of them, in their fixed order."""
+    return {
+        machine: MACHINE_STYLES[place % len(MACHINE_STYLES)]
+        for place, machine in enumerate(machines)
+    }
+
+
+def thinned(
+    values: Sequence[float] | np.ndarray,
+    most: int = MOST_POINTS,
+    keep: Sequence[int] | np.ndarray = (),
+) -> np.ndarray:
+    """Indices, in order, of at most `most` points that draw the same line.
+
+    Ends, the extremes of each stretch and the indices in `keep` stay (of more than half of `most`
+    to keep, those with the greatest values).
+    """
+    seconds = np.asarray(values, dtype=float)
+    count = len(seconds)
+    if count <= most:
+        return np.arange(count)
+    kept = np.unique(np.asarray(keep, dtype=int))
+    if len(kept) > most // 2:
+        kept = kept[np.argsort(seconds[kept])[-(most // 2) :]]
+    stretches = np.array_split(np.arange(count), max(1, (most - len(kept) - 2) // 2))
+    lows = [part[np.argmin(seconds[part])] for part in stretches]
+    highs = [part[np.argmax(seconds[part])] for part in stretches]
+    return np.unique(np.concatenate([[0, count - 1], kept, lows, highs]).astype(int))
+
+
+# The frame that all figures share
+
+
+def axis_unit(longest_seconds: float) -> tuple[float, str]:
+    """How many seconds one of the axis' units has, and its name."""
+    if longest_seconds < 1:
+        return 1e-3, "ms"
+    if longest_seconds < 1000:
+        return 1.0, "s"
+    return (60.0, "min") if longest_seconds < 3 * 3600 else (3600.0, "h")
+
+
+def framed(figure: go.Figure, title: str, uirevision: str, x: str, suffix: str) -> go.Figure:
+    figure.update_layout(
+        # Streamlit's own template has placeholder colours that only its frontend resolves.
+        template=go.layout.Template(),
+        meta={"title": title},
+        uirevision=uirevision,
+        margin={"l": 4, "r": 10, "t": 22, "b": 4},
+        hovermode="x unified",
+        barcornerradius=2,
+        bargap=0.25,
+        separators=".\u202f",
+        showlegend=True,
+        # Below and in the container's measure it makes room for itself and wraps on a phone.
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "itemsizing": "trace",
+            "font": {"size": 12},
+        },
+        xaxis={
+            "title": {"text": x, "font": {"size": 12}},
+            "showgrid": False,
+            "zeroline": False,
+            "showline": True,
+            "linecolor": "rgba(128,138,150,.55)",
+            "ticks": "outside",
+            "ticklen": 4,
+            "automargin": True,
+            "spikethickness": 1,
+            "spikedash": "solid",
+        },
+        yaxis={
+            "gridcolor": "rgba(128,138,150,.18)",
+            "zeroline": False,
+            "ticklabelstandoff": 6,
+            "nticks": 6,
+            "automargin": True,
+            "ticksuffix": suffix,
+        },
+    )
+    return figure
+
+
+def line_look(style: Style, width: float, points: int, **changed: Any) -> dict[str, Any]:
+    look: dict[str, Any] = {
+        "mode": "lines+markers" if points <= MOST_MARKERS else "lines",
+        "line": {"color": style.color, "width": width, "dash": style.dash},
+        "marker": {"color": style.color, "symbol": style.symbol, "size": 5 if width >= 2 else 4},
+    }
+    return {**look, **changed}
+
+
+def add_mark(figure: go.Figure, x: float, y: float, text: str, color: str, right: bool) -> None:
+    """A ring on a line with a few words beside it, on the side where there is room."""
+    figure.add_scatter(
+        x=np.array([x]),
+        y=np.array([y]),
+        mode="markers",
+        marker={"size": 9, "symbol": "circle-open", "color": color, "line": {"width": 2}},
+        showlegend=False,
+        hoverinfo="skip",
+    )
+    figure.add_annotation(
+        x=x,
+        y=y,
+        text=text,
+        ax=34 if right else -34,
+        ay=26 if right else -28,
+        xanchor="left" if right else "right",
+        font={"size": 12},
+        arrowwidth=1,
+        arrowcolor=GRAY,
+        arrowhead=0,
+        standoff=5,
+    )
+
+
+def label(*words: str) -> str:
+    """Names may come from files, and plotly reads a few tags in labels."""
+    text = ", ".join(word for word in words if word)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
