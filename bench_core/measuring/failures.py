@@ -1,0 +1,221 @@
+"""Every way a measurement can fail, as one word of events.Failure and one plain sentence.
+
+Imports no torch: a missing torch is one of the failures. Torch's exceptions are known here by
+their class names, which have been steadier over its versions than the modules they live in.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench_core.events import Failed, Failure
+from bench_core.spec import RunSpec, SpecError
+
+LONGEST_REASON = 600
+
+
+class CannotMeasure(Exception):
+    """Found before torch would have stumbled over it; the text is the sentence."""
+
+    failure: Failure = "error"
+
+
+class ModelError(CannotMeasure):
+    failure: Failure = "model error"
+
+
+class DataMissing(CannotMeasure):
+    failure: Failure = "data missing"
+
+
+class DeviceMissing(CannotMeasure):
+    failure: Failure = "device missing"
+
+
+class CompileRefused(CannotMeasure):
+    failure: Failure = "compile error"
+
+
+class LossIsNan(CannotMeasure):
+    failure: Failure = "nan loss"
+
+
+class NotEnoughMemory(CannotMeasure):
+    failure: Failure = "out of memory"
+
+
+def failed(
+    error: BaseException,
+    spec: RunSpec | None,
+    phase: str,
+    epoch: int | None = None,
+    compiling: str | None = None,
+) -> Failed:
+    """The event for an exception.
+
+    `compiling` is the trigger of the compile window that the exception ended, if it ended one.
+    """
+    where = _where(phase, epoch, compiling)
+    failure, reason = _judged(list(_chain(error)), spec, where, compiling)
+    return Failed(
+        failure=failure,
+        reason=_shortened(reason),
+        phase=where,
+        traceback="".join(traceback.format_exception(error))[-20_000:],
+    )
+
+
+def _where(phase: str, epoch: int | None, compiling: str | None) -> str:
+    if compiling == "LAZY_BACKWARD":
+        return "while compiling the backward graph"
+    if compiling == "CUDAGRAPH_RECORDING":
+        return "while recording a CUDA graph"
+    if compiling:
+        return "while compiling the forward graph"
+    if phase == "epoch":
+        return "in the first epoch" if epoch == 1 else f"in epoch {epoch}"
+    return {
+        "data": "while the data was prepared",
+        "model": "while the model was built",
+        "priming": "while the warm cache was filled",
+        "after timing": "after the timing",
+    }.get(phase, f"in phase {phase}")
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The exception and everything that led to it; Dynamo keeps the cause in inner_exception."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        waiting += [
+            getattr(current, "inner_exception", None),
+            current.__cause__,
+            None if current.__suppress_context__ else current.__context__,
+        ]
+
+
+def _judged(
+    chain: list[BaseException],
+    spec: RunSpec | None,
+    where: str,
+    compiling: str | None,
+) -> tuple[Failure, str]:
+    error = chain[0]
+    for cause in chain:
+        if _is_out_of_memory(cause):
+            return "out of memory", _out_of_memory(cause, spec, where)
+    for cause in chain:
+        if isinstance(cause, CannotMeasure):
+            return cause.failure, str(cause)
+    if isinstance(error, SpecError):
+        return "error", f"the spec cannot be read: {error}"
+    for cause in chain:
+        if tool := _missing_tool(cause):
+            return "compiler missing", (
+                f"torch.compile needs {tool}, and it was not found {where}; install it "
+                f"({TOOLS[tool]}) or measure with backend 'aot_eager'"
+            )
+    for cause in chain:
+        names = _class_names(cause)
+        if "Unsupported" in names:
+            return "graph break", (
+                f"the model does not compile as one graph (fullgraph=True): {_first_line(cause)}; "
+                f"change {_user_line(cause)} or leave fullgraph off, so that the graph is split there"
+            )
+        if "TorchRuntimeError" in names:  # the model's own operators refuse these inputs
+            return "model error", f"the model failed {where}: {_first_line(cause)}"
+    if compiling or any("TorchDynamoException" in _class_names(cause) for cause in chain):
+        return "compile error", (
+            f"torch.compile failed {where}: {_said(chain)}; the log has the whole text, and "
+            "backend 'aot_eager' shows whether Inductor is the one that fails"
+        )
+    if _in_step(error):
+        return "model error", (
+            f"the model or its loss raised {type(error).__name__} {where}: {_first_line(error)}"
+        )
+    return "error", f"{type(error).__name__} {where}: {_first_line(error)}"
+
+
+TOOLS = {
+    "a C++ compiler": "Debian: apt-get install g++; macOS: xcode-select --install",
+    "the program openssl": "Debian: apt-get install openssl",
+    "Triton": "pip install triton",
+}
+
+
+def _missing_tool(error: BaseException) -> str | None:
+    names = _class_names(error)
+    if "InvalidCxxCompiler" in names:
+        return "a C++ compiler"
+    if isinstance(error, FileNotFoundError):
+        program = str(error.filename)
+        if program == "openssl":
+            return "the program openssl"
+        if any(word in program for word in ("g++", "c++", "clang", "gcc")):
+            return "a C++ compiler"
+    return "Triton" if names & {"TritonMissing", "TritonUnavailableError"} else None
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    said = str(error)
+    return (
+        isinstance(error, MemoryError)
+        or "OutOfMemoryError" in _class_names(error)
+        or "DefaultCPUAllocator: can't allocate memory" in said
+        or "DefaultCPUAllocator: not enough memory" in said
+    )
+
+
+def _out_of_memory(error: BaseException, spec: RunSpec | None, where: str) -> str:
+    if isinstance(error, NotEnoughMemory) or spec is None:
+        return str(error)
+    batch = spec.workload.batch_size
+    way_out = "take a smaller batch or image" if batch > 1 else "take a smaller image or model"
+    return (
+        f"out of memory {where} with batch size {batch} at {spec.workload.image_size} px on "
+        f"{spec.device} ({_first_line(error)}); {way_out}, or precision bf16"
+    )
+
+
+def _class_names(error: BaseException) -> set[str]:
+    return {kind.__name__ for kind in type(error).__mro__}
+
+
+def _in_step(error: BaseException) -> bool:
+    """Raised under a training step or the evaluation: by the model, its loss or its update."""
+    return any(
+        Path(frame.f_code.co_filename).name == "training.py"
+        and frame.f_code.co_name in ("plain", "scaled", "evaluate")
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
+
+
+def _said(chain: list[BaseException]) -> str:
+    """The innermost named cause, which says more than the wrappers around it."""
+    innermost = chain[0]
+    while inner := getattr(innermost, "inner_exception", None):
+        innermost = inner
+    return f"{type(innermost).__name__}: {_first_line(innermost)}"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # Wrapped C++ errors begin with a bracketed place; the words come after it.
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+def _user_line(error: BaseException) -> str:
+    """Where in the user's code Dynamo stopped, from the text it made of its stack."""
+    places = [line.strip() for line in str(error).splitlines() if line.strip().startswith('File "')]
+    return places[-1].replace('File "', "").replace('", line ', ":") if places else "the model"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 4] + " ..."

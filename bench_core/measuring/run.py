@@ -1,0 +1,264 @@
+"""One run in this process: prepare, one epoch for each `go`, what is read when the timing is over.
+
+The only place that knows the order of things; each thing has its own file.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from itertools import islice
+
+import torch
+
+from bench_core.events import Activity, Aftermath, Epoch, Prepared, Primed
+from bench_core.measuring import datasets, environment, gpu_state, machine_load, models, profile
+from bench_core.measuring.compile_activity import CompilerWatch
+from bench_core.measuring.event_stream import EventStream
+from bench_core.measuring.failures import DeviceMissing, LossIsNan
+from bench_core.measuring.training import OPTIMIZERS, evaluate, step_of, train_epoch
+from bench_core.measuring.variants import EXECUTIONS
+from bench_core.spec import RunSpec
+
+PROFILED_STEPS = 3
+LONGEST_LOADER_SECONDS = 60.0
+
+
+class Run:
+    """Prepared on construction, which raises whatever stands in the way."""
+
+    def __init__(self, spec: RunSpec, stream: EventStream) -> None:
+        began = time.perf_counter()
+        self.spec, self.stream = spec, stream
+        self.epochs = 0
+        self.notes: list[str] = []
+        self.watch = None
+        self.said = Activity()
+        stream.enter("environment")
+        self.device = _device(spec.device)
+        _set_flags(spec)
+        stream.emit(environment.read(self.device))
+        if spec.variant.execution != "eager":
+            self.watch = CompilerWatch(stream)
+            self.notes = self.watch.notes
+        stream.enter("model")
+        # Before the model is built: both arms must start from the same weights.
+        torch.manual_seed(spec.measurement.seed)
+        built = models.build(spec.workload.model, spec.measurement.weights)
+        layout = {"channels_last": torch.channels_last}.get(
+            spec.workload.memory_layout, torch.contiguous_format
+        )
+        self.original = built.module.to(self.device, memory_format=layout).train()
+        self.module = EXECUTIONS[spec.variant.execution](self.original, spec.variant)
+        self.optimizer = OPTIMIZERS[spec.workload.optimizer](
+            self.original.parameters(), lr=spec.workload.learning_rate
+        )
+        self.step = step_of(self.module, self.optimizer, spec, self.device)
+        stream.enter("data")
+        self.data = datasets.prepare(spec, self.device, built.make_batch)
+        self.prepared = Prepared(
+            parameters=sum(parameter.numel() for parameter in self.original.parameters()),
+            weights=built.weights,
+            model_sha256=built.sha256,
+            steps_per_epoch=spec.workload.steps_per_epoch,
+            remainder=spec.workload.remainder,
+            setup_seconds=time.perf_counter() - began,
+        )
+
+    def answer_words(self) -> None:
+        """`go`: an epoch. `stop`: the part after the timing. End of input: nothing more."""
+        self.stream.emit(self.prepared)
+        while True:
+            self.stream.enter("waiting")
+            word = self.stream.read_line().strip()
+            if word == b"go":
+                self._epoch()
+            elif word == b"stop":
+                self._after_timing()
+                return
+            elif word == b"":
+                return
+            else:
+                raise ValueError(f"the worker said {word[:80]!r}; known are go and stop")
+
+    def prime(self) -> None:
+        """Compile for every shape of batch in the order of a real run, untimed.
+
+        Two short epochs: a shape that comes back after another one can make the compiler
+        generalise, and the timed process must find that graph in the cache too.
+        """
+        began = time.perf_counter()
+        self.stream.enter("priming")
+        workload = self.spec.workload
+        for _ in range(2):
+            batches = self._each_shape(self.data.training)
+            train_epoch(self.step, batches, self.device, len(batches))
+            if self.data.evaluation is not None:
+                batches = self._each_shape(self.data.evaluation)
+                evaluate(self.module, batches, workload, self.device)
+        self.stream.emit(Primed(seconds=time.perf_counter() - began))
+
+    def _each_shape(self, batches) -> list[datasets.Batch]:
+        few = list(islice(iter(batches), PROFILED_STEPS))
+        cut = self.spec.workload.remainder
+        if cut and len(few[0][1]) > cut:
+            inputs, labels = few[0]
+            few = [batch for batch in few if len(batch[1]) != cut]
+            few.append((inputs[:cut].clone(), labels[:cut].clone()))
+        return few
+
+    def _epoch(self) -> None:
+        self.epochs += 1
+        self.stream.enter("epoch", self.epochs)
+        workload, watch = self.spec.workload, self.watch
+        # The collector stays on, as in anybody's training, but starts every epoch with a clean
+        # slate, so that what one epoch left behind does not fall into the next one's time.
+        gc.collect()
+        self._reset_peaks()
+        cpu_before = machine_load.cpu_use()
+        started_at = time.time()
+        if watch:
+            watch.epoch_began_ns = time.perf_counter_ns()
+        timed = train_epoch(self.step, self.data.training, self.device, workload.steps_per_epoch)
+        cpu_after = machine_load.cpu_use()
+        peak_memory, peak_reserved = self._peaks()
+        evaluation = self._evaluate()
+        finite = math.isfinite(timed.mean_loss)
+        span = timed.began_ns, timed.ended_ns
+        self.stream.emit(
+            Epoch(
+                epoch=self.epochs,
+                started_at=started_at,
+                wall_seconds=(timed.ended_ns - timed.began_ns) / 1e9,
+                data_wait_seconds=timed.data_wait_seconds,
+                compile_seconds=watch.seconds_between(*span) if watch else 0.0,
+                compile_windows=watch.windows_between(*span) if watch else (),
+                step_seconds=timed.step_seconds,
+                samples=len(timed.step_seconds) * workload.batch_size
+                - ((workload.batch_size - workload.remainder) if workload.remainder else 0),
+                loss=timed.mean_loss if finite else None,
+                peak_memory_bytes=peak_memory,
+                peak_reserved_bytes=peak_reserved,
+                foreign_cpu_share=machine_load.foreign_cpu_share(cpu_before, cpu_after),
+                **evaluation,
+            )
+        )
+        self._tell_activity()
+        if not finite:
+            raise LossIsNan(
+                f"the loss was {timed.mean_loss} in epoch {self.epochs}; take a smaller "
+                f"learning_rate than {workload.learning_rate:g} or precision fp32 or bf16"
+            )
+
+    def _evaluate(self) -> dict:
+        watch = self.watch
+        if watch:
+            watch.settle(training=True)
+        if self.data.evaluation is None:
+            return {}
+        began = time.perf_counter_ns()
+        seconds, accuracy = evaluate(
+            self.module, self.data.evaluation, self.spec.workload, self.device
+        )
+        compiled = 0.0
+        if watch:
+            compiled = watch.seconds_between(began, time.perf_counter_ns())
+            watch.settle(training=False)
+        return {
+            "evaluation_seconds": seconds,
+            "evaluation_compile_seconds": compiled,
+            "accuracy": accuracy,
+        }
+
+    def _tell_activity(self) -> None:
+        if self.watch and self.watch.activity() != self.said:
+            self.said = self.watch.activity()
+            self.stream.emit(self.said)
+
+    def last_words(self) -> None:
+        """After SIGTERM: what the compiler did so far, an unfinished epoch's part included."""
+        if self.watch:
+            self.watch.settle(training=self.stream.phase == "epoch")
+            self._tell_activity()
+
+    def compiling_when_it_failed(self, error: BaseException) -> str | None:
+        """The trigger of the compile window that this exception ended."""
+        return self.watch.ended_by(error) if self.watch else None
+
+    def _after_timing(self) -> None:
+        self.stream.enter("after timing")
+        gpu = gpu_state.read(self.device) if self.device.type == "cuda" else None
+        shares = step_seconds = None
+        if self.spec.variant.execution == "eager" and self.device.type != "mps":
+            batches = islice(iter(self.data.training), PROFILED_STEPS)
+            shares, step_seconds = profile.shares(self.step, batches, self.device)
+        self.stream.emit(
+            Aftermath(
+                loader_only_seconds=self._loader_only_seconds(),
+                shares=shares,
+                profiled_step_seconds=step_seconds,
+                gpu=gpu,
+                notes=tuple(self.notes),
+            )
+        )
+
+    def _loader_only_seconds(self) -> float | None:
+        """One epoch of the loader and nothing else: no step can be faster than that."""
+        if self.spec.workload.pipeline == "resident":
+            return None
+        steps = self.spec.workload.steps_per_epoch
+        began = time.perf_counter()
+        loaded = 0
+        for _ in self.data.training:
+            loaded += 1
+            seconds = time.perf_counter() - began
+            if seconds > LONGEST_LOADER_SECONDS and loaded < steps:
+                self.notes.append(
+                    f"the loader alone was timed on {loaded} of {steps} batches and scaled up"
+                )
+                return seconds * steps / loaded
+        return time.perf_counter() - began
+
+    def _reset_peaks(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        else:
+            machine_load.reset_peak_memory()
+
+    def _peaks(self) -> tuple[int | None, int | None]:
+        if self.device.type == "cuda":
+            return (
+                torch.cuda.max_memory_allocated(self.device),
+                torch.cuda.max_memory_reserved(self.device),
+            )
+        return machine_load.peak_memory_bytes(), None
+
+
+def _device(name: str) -> torch.device:
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        seen = torch.cuda.device_count()
+        raise DeviceMissing(
+            f"{name} was asked for, and torch {torch.__version__} sees "
+            f"{f'{seen} CUDA devices' if seen else 'no CUDA device'}; choose device "
+            f"{f'cuda:0 to cuda:{seen - 1}' if seen else 'cpu'}, or check the driver "
+            "(nvidia-smi) and that this torch is a CUDA build"
+        )
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise DeviceMissing(
+            f"mps was asked for, and torch {torch.__version__} has none here; choose device cpu"
+        )
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    return device
+
+
+def _set_flags(spec: RunSpec) -> None:
+    if spec.workload.threads:
+        torch.set_num_threads(spec.workload.threads)
+    # Only this family of flags: reading it after the newer one was written raises, in Inductor too.
+    if spec.workload.tf32 != "default":
+        wanted = spec.workload.tf32 == "on"
+        torch.backends.cuda.matmul.allow_tf32 = wanted
+        torch.backends.cudnn.allow_tf32 = wanted
