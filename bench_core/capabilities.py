@@ -8,6 +8,7 @@ waits for `probe()`.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import difflib
 import fcntl
@@ -15,6 +16,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +34,7 @@ from bench_core.spec import BACKENDS_WITHOUT_OPTIONS, Frozen, RunSpec, SpecError
 
 PROBE_SECONDS = 180.0
 OWN_MODELS = ("small_cnn", "pointwise_cnn")
+JSON_TYPES = {"bool", "int", "float", "str", "None"}
 
 
 class ProbeFailed(RuntimeError):
@@ -60,25 +63,25 @@ class Backend(Reported):
 
 
 class InductorOption(Reported):
-    """One key of `torch.compile(options=...)`: the name of its Python type, and its default."""
+    """One key of `torch.compile(options=...)`: its Python type and its default, as text."""
 
     type: str
-    default: Any = None
+    default: str
 
 
 class Capabilities(Reported):
     torch: str
     torchvision: str
-    timm: str | None = None
+    timm: bool = False
     devices: tuple[Device, ...]
     backends: tuple[Backend, ...]
     modes: tuple[str, ...]
-    inductor_options: dict[str, InductorOption]
+    options: dict[str, InductorOption]
     torchvision_models: tuple[str, ...]
     model_files: tuple[str, ...] = ()
+    compiler_path: str | None = None
     compiler: str | None = None
-    compiler_version: str | None = None
-    openssl: str | None = None
+    openssl: bool
     cpu_name: str
     cpu_cores: int
     cpu_affinity: int
@@ -97,14 +100,14 @@ class Capabilities(Reported):
 def cached() -> Capabilities | None:
     """The kept answer, or None. Starts nothing and takes about a millisecond."""
     try:
-        return Capabilities.from_json(_answer_file().read_bytes())
+        return Capabilities.from_json(answer_file().read_bytes())
     except (FileNotFoundError, SpecError):  # an answer of an older form counts as none
         return None
 
 
 def probe() -> Capabilities:
     """Ask torch now, unless somebody else just did, and keep the answer. Raises ProbeFailed."""
-    answer = _answer_file()
+    answer = answer_file()
     with _only_one(answer):
         if found := cached():
             return found
@@ -142,9 +145,11 @@ def failure() -> str | None:
 def _ask() -> Capabilities:
     command = [sys.executable, "-m", "bench_core.measuring", "probe"]
     retry = f"try `{' '.join(command)}` in {CHECKOUT}"
+    # The least of priorities: a measurement may be going on.
+    polite = ["nice", "-n", "19"] if shutil.which("nice") else []
     try:
         done = subprocess.run(
-            command,
+            [*polite, *command],
             cwd=CHECKOUT,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -179,7 +184,8 @@ def _folder() -> Path:
     return folder
 
 
-def _answer_file() -> Path:
+def answer_file() -> Path:
+    """Where the answer is kept; another name as soon as it may have changed."""
     return _folder() / f"{cache_key()}.json"
 
 
@@ -238,7 +244,7 @@ def _only_one(answer: Path) -> Iterator[None]:
 
 
 def _being_asked() -> bool:
-    with open(_answer_file().with_suffix(".lock"), "w") as lock:
+    with open(answer_file().with_suffix(".lock"), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -301,12 +307,12 @@ def _compile_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
         for name, value in (variant.options or {}).items():
             yield from _option_lacks(name, value, capabilities)
     if variant.backend == "inductor" and run.device == "cpu":
-        if capabilities.compiler is None:
+        if capabilities.compiler_path is None:
             yield (
                 "a compile for the CPU needs a C++ compiler and none was found; install g++ "
                 "(apt-get install g++) or name one in the environment variable CXX"
             )
-        if capabilities.openssl is None:
+        if not capabilities.openssl:
             yield (
                 "a compile for the CPU calls the program openssl and it was not found; "
                 "install it (apt-get install openssl)"
@@ -315,21 +321,30 @@ def _compile_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
 
 def _option_lacks(name: str, value: Any, capabilities: Capabilities) -> Iterator[str]:
     # Inductor reads `a-b` as `a_b`.
-    known = capabilities.inductor_options
-    option = known.get(name.replace("-", "_"))
+    option = capabilities.options.get(name.replace("-", "_"))
     if option is None:
         yield f"Inductor has no option {name!r}" + (
-            _near(name, tuple(known))
+            _near(name, tuple(capabilities.options))
             or "; torch._inductor.list_options() prints the names there are"
         )
-        return
-    if option.type == "NoneType" or option.default is None:
-        return  # an optional value: its default says nothing about its type
-    if type(value).__name__ != option.type:
+    elif not _fits(value, option.type):
         yield (
-            f"Inductor's option {name} takes {option.type} (default {json.dumps(option.default)}), "
+            f"Inductor's option {name} takes {option.type} (default {option.default}), "
             f"got {json.dumps(value)}"
         )
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """Whether `value` is of the type named `kind`; what JSON has no type for is left to torch."""
+    if choices := re.fullmatch(r"Literal(\[[^\]]*\])", kind):
+        return value in ast.literal_eval(choices[1])
+    allowed = set(kind.split(" | "))
+    if not allowed <= JSON_TYPES:
+        return True
+    if value is None:
+        return bool(allowed & {"None", "NoneType"})
+    # As isinstance has it: True is an int, and 1 is no float.
+    return type(value).__name__ in allowed or (isinstance(value, bool) and "int" in allowed)
 
 
 def _near(name: str, names: tuple[str, ...] | list[str]) -> str:
