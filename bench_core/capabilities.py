@@ -63,25 +63,25 @@ class Backend(Reported):
 
 
 class InductorOption(Reported):
-    """One key of `torch.compile(options=...)`: its Python type and its default, as text."""
+    """One key of `torch.compile(options=...)`: its Python type, as text, and its default."""
 
     type: str
-    default: str
+    default: Any
 
 
 class Capabilities(Reported):
     torch: str
     torchvision: str
-    timm: bool = False
+    timm: str | None = None
     devices: tuple[Device, ...]
     backends: tuple[Backend, ...]
     modes: tuple[str, ...]
-    options: dict[str, InductorOption]
+    inductor_options: dict[str, InductorOption]
     torchvision_models: tuple[str, ...]
     model_files: tuple[str, ...] = ()
-    compiler_path: str | None = None
     compiler: str | None = None
-    openssl: bool
+    compiler_version: str | None = None
+    openssl: str | None = None
     cpu_name: str
     cpu_cores: int
     cpu_affinity: int
@@ -307,12 +307,12 @@ def _compile_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
         for name, value in (variant.options or {}).items():
             yield from _option_lacks(name, value, capabilities)
     if variant.backend == "inductor" and run.device == "cpu":
-        if capabilities.compiler_path is None:
+        if capabilities.compiler is None:
             yield (
                 "a compile for the CPU needs a C++ compiler and none was found; install g++ "
                 "(apt-get install g++) or name one in the environment variable CXX"
             )
-        if not capabilities.openssl:
+        if capabilities.openssl is None:
             yield (
                 "a compile for the CPU calls the program openssl and it was not found; "
                 "install it (apt-get install openssl)"
@@ -321,15 +321,15 @@ def _compile_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
 
 def _option_lacks(name: str, value: Any, capabilities: Capabilities) -> Iterator[str]:
     # Inductor reads `a-b` as `a_b`.
-    option = capabilities.options.get(name.replace("-", "_"))
+    option = capabilities.inductor_options.get(name.replace("-", "_"))
     if option is None:
         yield f"Inductor has no option {name!r}" + (
-            _near(name, tuple(capabilities.options))
+            _near(name, tuple(capabilities.inductor_options))
             or "; torch._inductor.list_options() prints the names there are"
         )
     elif not _fits(value, option.type):
         yield (
-            f"Inductor's option {name} takes {option.type} (default {option.default}), "
+            f"Inductor's option {name} takes {option.type} (default {json.dumps(option.default)}), "
             f"got {json.dumps(value)}"
         )
 
@@ -342,7 +342,7 @@ def _fits(value: Any, kind: str) -> bool:
     if not allowed <= JSON_TYPES:
         return True
     if value is None:
-        return bool(allowed & {"None", "NoneType"})
+        return "None" in allowed
     # As isinstance has it: True is an int, and 1 is no float.
     return type(value).__name__ in allowed or (isinstance(value, bool) and "int" in allowed)
 

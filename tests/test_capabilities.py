@@ -26,19 +26,19 @@ HERE = Capabilities(
     devices=(Device(id="cpu", name="Xeon"),),
     backends=(Backend(name="inductor"), Backend(name="eager"), Backend(name="tvm", proven=False)),
     modes=("default", "max-autotune"),
-    options={
-        "max_autotune": InductorOption(type="bool", default="False"),
-        "triton.cudagraphs": InductorOption(type="bool", default="False"),
-        "cpp.threads": InductorOption(type="int", default="-1"),
-        "compile_threads": InductorOption(type="int | None", default="None"),
-        "cpp.cxx": InductorOption(type="tuple[None, str]", default="(None, 'g++')"),
-        "cuda.arch": InductorOption(type="Literal['70', '80']", default="'70'"),
+    inductor_options={
+        "max_autotune": InductorOption(type="bool", default=False),
+        "triton.cudagraphs": InductorOption(type="bool", default=False),
+        "cpp.threads": InductorOption(type="int", default=-1),
+        "compile_threads": InductorOption(type="int | None", default=None),
+        "cpp.cxx": InductorOption(type="tuple[None, str]", default=[None, "g++"]),
+        "cuda.arch": InductorOption(type="Literal['70', '80']", default="70"),
     },
     torchvision_models=("resnet18", "resnet34", "resnext50_32x4d"),
     model_files=("unet.py",),
-    compiler_path="/usr/bin/g++",
-    compiler="g++ 12.2",
-    openssl=True,
+    compiler="/usr/bin/g++",
+    compiler_version="12.2",
+    openssl="/usr/bin/openssl",
     cpu_name="Xeon",
     cpu_cores=2,
     cpu_affinity=2,
@@ -78,7 +78,7 @@ def test_an_unknown_option_names_those_near_it() -> None:
 
 def test_an_option_of_the_wrong_type_says_which_one_it_takes() -> None:
     [said] = check(a_run(options={"max_autotune": "yes"}), HERE)
-    assert said == 'Inductor\'s option max_autotune takes bool (default False), got "yes"'
+    assert said == 'Inductor\'s option max_autotune takes bool (default false), got "yes"'
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_model_file_that_is_not_in_the_folder_is_refused(own_folder: Path) -> 
 
 
 def test_a_compile_for_the_cpu_needs_a_compiler_and_openssl() -> None:
-    bare = HERE.changed(compiler_path=None, compiler=None, openssl=False)
+    bare = HERE.changed(compiler=None, openssl=None)
     said = check(a_run(mode="default"), bare)
     assert ["g++" in said[0], "openssl" in said[1]] == [True, True]
     assert check(a_run(), bare) == []
