@@ -146,7 +146,7 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "custom",
             "Custom",
-            "Your own choice of models and settings. Three runs an arm, so that it ends in a verdict.",
+            "Your own choice of models and settings. Three runs an arm: enough for a verdict.",
             _custom,
         ),
     )
