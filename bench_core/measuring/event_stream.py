@@ -24,9 +24,9 @@ class EventStream:
     """Takes over stdin and stdout of this process. Remembers the phase for whoever must name it."""
 
     def __init__(self) -> None:
-        self._events = open(os.dup(1), "wb")
+        self._events = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
-        self._words = open(os.dup(0), "rb")
+        self._words = os.fdopen(os.dup(0), "rb")
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)

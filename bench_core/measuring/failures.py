@@ -126,8 +126,8 @@ def _judged(
         names = _class_names(cause)
         if "Unsupported" in names:
             return "graph break", (
-                f"the model does not compile as one graph (fullgraph=True): {_first_line(cause)}; "
-                f"change {_user_line(cause)} or leave fullgraph off, so that the graph is split there"
+                f"the model is not one graph, as fullgraph=True demands: {_first_line(cause)}; "
+                f"change {_user_line(cause)} or leave fullgraph off, which splits the graph there"
             )
         if "TorchRuntimeError" in names:  # the model's own operators refuse these inputs
             return "model error", f"the model failed {where}: {_first_line(cause)}"

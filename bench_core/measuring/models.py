@@ -48,7 +48,7 @@ class SmallCNN(nn.Module):
 
 
 class PointwiseCNN(nn.Module):
-    """Mostly chains of elementwise functions, which a compiler can fuse: shows compile at its best."""
+    """Chains of elementwise functions, which a compiler can fuse: shows compile at its best."""
 
     def __init__(self) -> None:
         super().__init__()

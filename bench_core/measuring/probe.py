@@ -6,12 +6,13 @@ User model files are named, not imported: their code runs only in a measuring pr
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
+import math
 import os
 import platform
 import shutil
 import sys
+from importlib import metadata
 from typing import Any
 
 # Backends that this program's runs are tried with; any other by name, at the user's own risk.
@@ -48,19 +49,19 @@ def offer() -> dict[str, Any]:
         "devices": _devices(),
         "backends": _backends(),
         "modes": _modes(),
-        "options": _options(),
+        "inductor_options": _inductor_options(),
         "torchvision_models": models.torchvision_names(),
         "models_dir": str(folder),
-        "model_files": sorted(file.name for file in folder.glob("*.py")) if folder.is_dir() else [],
-        "compiler_path": path,
-        "compiler": version,
-        "openssl": shutil.which("openssl") is not None,
+        "model_files": sorted(f.name for f in folder.glob("*.py") if f.name[0] not in "_."),
+        "compiler": path,
+        "compiler_version": version,
+        "openssl": shutil.which("openssl"),
         "cpu_name": environment.cpu_name(),
         "cpu_cores": os.cpu_count() or 1,
         "cpu_affinity": environment.affinity(),
         "cpu_isa": environment.isa(),
         "memory_bytes": psutil.virtual_memory().total,
-        "timm": importlib.util.find_spec("timm") is not None,
+        "timm": _version("timm"),
     }
 
 
@@ -92,9 +93,8 @@ def _backends() -> list[dict[str, Any]]:
     from torch._dynamo import list_backends
 
     others = sorted(set(list_backends()) - set(PROVEN_BACKENDS))
-    return [
-        {"name": name, "proven": name in PROVEN_BACKENDS} for name in (*PROVEN_BACKENDS, *others)
-    ]
+    names = (*PROVEN_BACKENDS, *others)
+    return [{"name": name, "proven": name in PROVEN_BACKENDS} for name in names]
 
 
 def _modes() -> list[str]:
@@ -103,16 +103,29 @@ def _modes() -> list[str]:
     return list(dict.fromkeys(["default", *list_mode_options()]))
 
 
-def _options() -> dict[str, dict[str, str]]:
-    """Each Inductor option's type and default, as text."""
+def _inductor_options() -> dict[str, dict[str, Any]]:
+    """Each option's type, and its default where JSON can say it, else as text."""
     from torch._inductor import config, list_options
 
     options = {}
     for name in sorted(list_options()):
-        kind = config.get_type(name)
-        default = repr(getattr(config, name))
-        options[name] = {
-            "type": kind.__name__ if isinstance(kind, type) else str(kind).removeprefix("typing."),
-            "default": default if len(default) <= LONGEST_DEFAULT else default[:77] + "...",
-        }
+        default, kind = getattr(config, name), config.get_type(name)
+        plain = isinstance(kind, type) and not hasattr(kind, "__args__")
+        text = kind.__name__ if plain else str(kind).removeprefix("typing.")
+        options[name] = {"type": text, "default": _as_json(default)}
     return options
+
+
+def _as_json(value: Any) -> Any:
+    text = repr(value)
+    if len(text) > LONGEST_DEFAULT:
+        return text[: LONGEST_DEFAULT - 3] + "..."
+    plain = value is None or isinstance(value, (bool, int, str))
+    return value if plain or (isinstance(value, float) and math.isfinite(value)) else text
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

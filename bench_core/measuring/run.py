@@ -209,9 +209,7 @@ class Run:
             return None
         steps = self.spec.workload.steps_per_epoch
         began = time.perf_counter()
-        loaded = 0
-        for _ in self.data.training:
-            loaded += 1
+        for loaded, _ in enumerate(self.data.training, 1):
             seconds = time.perf_counter() - began
             if seconds > LONGEST_LOADER_SECONDS and loaded < steps:
                 self.notes.append(

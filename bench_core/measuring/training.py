@@ -71,8 +71,8 @@ def _on_device_clock(
     step: Step, batches: Iterable[Any], device: torch.device, steps: int
 ) -> Timings:
     gpu = {"cuda": torch.cuda, "mps": torch.mps}[device.type]
-    before = [gpu.Event(enable_timing=True) for _ in range(steps)]
-    after = [gpu.Event(enable_timing=True) for _ in range(steps)]
+    events = [gpu.Event(enable_timing=True) for _ in range(2 * steps)]
+    before, after = events[::2], events[1::2]
     total = torch.zeros((), device=device)
     now, waits, done = time.perf_counter_ns, 0, 0
     gpu.synchronize()
@@ -90,7 +90,9 @@ def _on_device_clock(
     return Timings(
         began_ns=began,
         ended_ns=ended,
-        step_seconds=tuple(a.elapsed_time(b) / 1e3 for a, b in zip(before[:done], after)),
+        step_seconds=tuple(
+            a.elapsed_time(b) / 1e3 for a, b in zip(before[:done], after[:done], strict=True)
+        ),
         data_wait_seconds=waits / 1e9,
         mean_loss=_mean(total, done),
     )
