@@ -1,0 +1,222 @@
+"""One run's card: where it ran, what was asked for against what happened, how to measure it again.
+
+Everything that may come from a user's file or machine is escaped or drawn as plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import streamlit as st
+
+from bench_core.events import Activity
+from bench_core.pairing import Measured
+from bench_core.paths import logs_dir
+from bench_core.run import Run
+from bench_core.units import bytes_text, count_text, seconds_text
+from pages.parts.text import plain
+
+LOG_TAIL_BYTES = 20_000
+
+
+def run_card(one: Measured) -> None:
+    run, work = one.run, one.run.spec.workload
+    facts = [work.model, run.spec.variant.name, run.machine, f"batch {work.batch_size}"]
+    with st.container(border=True, gap="small"):
+        title = " · ".join(plain(fact) for fact in facts if fact)
+        label = run.spec.measurement.label
+        st.markdown(
+            f"**Run {run.number}** :gray[{title}]" + (f"  \n{plain(label)}" if label else "")
+        )
+        if run.status == "failed":
+            _failure(run)
+        elif run.reason:
+            st.markdown(f"{run.status.capitalize()}: {plain(run.reason)}")
+        if one.epochs and one.steady.reason:
+            st.markdown(f":gray[No steady state.] {plain(one.steady.reason)}")
+        left, right = st.columns(2, gap="small")
+        with left:
+            st.caption("Asked for and what happened")
+            _pairs(dict(effective(run)), "What was asked for and what happened")
+            if run.environment:
+                st.caption("Where it ran")
+                _pairs(dict(environment(run)), "Where it ran")
+        with right:
+            st.caption("Measure it again")
+            st.code(run.spec.command, language="bash", wrap_lines=True)
+            st.caption("What was measured")
+            _pairs(dict(specification(run)), "What was measured")
+            if run.activity:
+                _reasons(run.activity)
+            _log(run)
+
+
+def _pairs(rows: dict[str, str], alt: str) -> None:
+    st.table(rows, border="horizontal", hide_header=True, alt=alt)
+
+
+def _failure(run: Run) -> None:
+    st.markdown(f":red[:material/error:] **Failed: {plain(run.failure or 'error')}**")
+    if run.reason:
+        st.text(run.reason)
+    if run.traceback:
+        with st.expander("Traceback"):
+            st.code(run.traceback, language=None, wrap_lines=True)
+
+
+def _reasons(activity: Activity) -> None:
+    for title, reasons in (
+        ("Reasons of the graph breaks", activity.graph_breaks),
+        ("Reasons of the recompiles", activity.recompiles),
+    ):
+        if reasons:
+            with st.expander(f"{title} ({len(reasons)})"):
+                st.code("\n\n".join(reasons), language=None, wrap_lines=True)
+
+
+def _log(run: Run) -> None:
+    path = logs_dir() / f"{run.id}.log"
+    if not path.exists():
+        return
+    with st.expander("Log of the measuring process"):
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))
+            tail = file.read().decode(errors="replace")
+        if tail.strip():
+            st.code(tail, language=None, wrap_lines=True, height=300)
+        else:
+            st.caption("It is empty.")
+
+
+def effective(run: Run) -> Iterator[tuple[str, str]]:
+    """What was asked for beside what happened, as name and Markdown; yellow where they differ."""
+    work, variant = run.spec.workload, run.spec.variant
+    env, activity, prepared = run.environment, run.activity, run.prepared
+    if variant.execution == "compile":
+        yield "Cache", _cache(run, activity)
+    if activity and variant.execution == "compile":
+        frames = f"{activity.frames_compiled} of {activity.frames_total}"
+        if activity.graphs == 0:
+            frames = f":yellow[{frames}: asked for compile, it ran as eager]"
+        elif activity.frames_compiled < activity.frames_total:
+            frames = f":yellow[{frames}, the others ran as eager]"
+        yield "Frames compiled", frames
+        breaks = _count(len(activity.graph_breaks), "break")
+        recompiles = _count(len(activity.recompiles), "recompile")
+        graphs = f"{activity.graphs}, {breaks}, {recompiles}"
+        if activity.recompile_limit_hit:
+            graphs += "; recompile limit reached, eager from there on"
+        clean = not (activity.graph_breaks or activity.recompiles or activity.recompile_limit_hit)
+        yield "Graphs", graphs if clean else f":yellow[{graphs}]"
+        if activity.kernels is not None:
+            yield "Kernels", count_text(activity.kernels)
+    if asks_for_cuda_graphs(run):
+        yield "CUDA graphs", _cuda_graphs(run, activity)
+    if env:
+        asked = "left to torch" if work.threads is None else f"asked for {work.threads}"
+        threads = f"{asked}, used {env.threads}"
+        differs = work.threads not in (None, env.threads)
+        yield "CPU threads", f":yellow[{threads}]" if differs else threads
+        if env.tf32_matmul is not None:
+            uses = [
+                f"{name} {'on' if on else 'off'}"
+                for name, on in (
+                    ("convolution", env.tf32_convolution),
+                    ("matrix products", env.tf32_matmul),
+                )
+            ]
+            yield "TF32", f"asked for {work.tf32}: {', '.join(uses)}"
+    if prepared:
+        asked, got = run.spec.measurement.weights, prepared.weights
+        yield "Weights", plain(got) if asked == got else f":yellow[asked for {asked}: {plain(got)}]"
+
+
+def _cache(run: Run, activity: Activity | None) -> str:
+    asked = f"asked for {run.spec.variant.cache}"
+    if activity is None:
+        return asked
+    hits, misses = activity.cache_hits, activity.cache_misses
+    if not hits and not misses:
+        was = "not used" if not activity.cache_bypasses else "bypassed"
+    else:
+        was = "was warm" if not misses else "was cold" if not hits else "was partly warm"
+    counted = f"{_count(hits, 'hit')}, {_count(misses, 'miss', 'misses')}"
+    text = f"{asked}, {was}: {counted}"
+    expected = {"cold": "was cold", "warm": "was warm", "off": was}[run.spec.variant.cache or "off"]
+    if activity.graphs and was != expected and run.spec.variant.backend == "inductor":
+        return f":yellow[{text}]"
+    return text
+
+
+def asks_for_cuda_graphs(run: Run) -> bool:
+    variant = run.spec.variant
+    return variant.mode in ("reduce-overhead", "max-autotune") or variant.backend == "cudagraphs"
+
+
+def _cuda_graphs(run: Run, activity: Activity | None) -> str:
+    if not run.spec.device.startswith("cuda"):
+        return ":yellow[asked for by the mode; only a CUDA device has them]"
+    if activity is None:
+        return "asked for"
+    if activity.cudagraph_skips:
+        return f":yellow[asked for, skipped {_times(activity.cudagraph_skips)}]"
+    return "asked for, none skipped"
+
+
+def environment(run: Run) -> Iterator[tuple[str, str]]:
+    env = run.environment
+    if env is None:
+        return
+    device = [plain(env.device_name)]
+    if env.multiprocessors:
+        device.append(f"{env.multiprocessors} SMs")
+    if env.compute_capability:
+        device.append(f"compute capability {plain(env.compute_capability)}")
+    if env.device_memory_bytes:
+        device.append(bytes_text(env.device_memory_bytes))
+    yield "Machine", f"{plain(env.machine)} ({plain(env.machine_id)})"
+    yield f"Device {run.spec.device}", ", ".join(device)
+    cores = f"{env.cpu_affinity} of {env.cpu_cores} cores"
+    yield "Processor", f"{plain(env.cpu_name)}, {cores}, {plain(env.cpu_isa)}"
+    yield "Memory", bytes_text(env.memory_bytes)
+    versions = (("torch", env.torch), ("torchvision", env.torchvision), ("CUDA", env.cuda))
+    versions += (("cuDNN", env.cudnn), ("driver", env.driver))
+    yield "Software", " · ".join(f"{name} {plain(text)}" for name, text in versions if text)
+    yield "System", f"{plain(env.os)}, Python {plain(env.python)}"
+    yield "C++ compiler", plain(env.compiler) if env.compiler else ":yellow[none found]"
+    yield "Benchmark", f"version {plain(env.bench_version)}"
+
+
+def specification(run: Run) -> Iterator[tuple[str, str]]:
+    work, measurement = run.spec.workload, run.spec.measurement
+    ragged = work.samples % work.batch_size
+    last = "left out" if work.drop_last else "kept"
+    data = f"{work.dataset}, {count_text(work.samples)} samples, {work.image_size} px"
+    if work.dataset_path:
+        data += f", {plain(work.dataset_path)}"
+    yield "Data", data
+    workers = _count(work.loader_workers, "loader worker")
+    yield "Pipeline", f"{work.pipeline.replace('_', ' ')}, {workers}"
+    steps = count_text(work.steps_per_epoch)
+    batch = f"last batch of {ragged} {last}" if ragged else "no ragged last batch"
+    yield "Steps an epoch", f"{steps}, {batch}"
+    yield "Training", f"{work.optimizer}, learning rate {work.learning_rate:g}, {work.precision}"
+    yield "Memory layout", work.memory_layout.replace("_", " ")
+    evaluation = "none" if work.evaluate == "none" else "through the arm's own module"
+    yield "Evaluation", evaluation
+    yield "Epochs", f"{measurement.epochs}, repeat {measurement.repeat}, seed {measurement.seed}"
+    if run.prepared:
+        yield "Parameters", count_text(run.prepared.parameters)
+        yield "Set-up", seconds_text(run.prepared.setup_seconds)
+    if run.priming_seconds is not None:
+        yield "Filling the warm cache", seconds_text(run.priming_seconds)
+
+
+def _count(count: int, one: str, several: str | None = None) -> str:
+    if count == 0:
+        return f"no {several or one + 's'}"
+    return f"1 {one}" if count == 1 else f"{count} {several or one + 's'}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

@@ -1,0 +1,228 @@
+"""Results: every stored run. Filter, compare, download, delete; the ticked run's card below.
+
+Choices, then the table of one page of runs, then what can be done with the ticked ones. Only the
+runs of the page shown are measured, so a store of thousands opens as fast as one of a hundred.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from pathlib import Path
+
+import streamlit as st
+
+from bench_core.result_csv import write, write_summary
+from bench_core.run import ENDED, Run
+from bench_core.store import Store
+from pages.parts.measured import measured_runs
+from pages.parts.run_card import run_card
+from pages.parts.run_table import run_table
+from pages.parts.text import plain
+
+PAGES = Path(__file__).resolve().parent
+RUNS_A_PAGE = 200
+VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
+
+
+def csv_of(runs: list[Run], *, summary: bool) -> bytes:
+    """The file of these runs, oldest first."""
+    ordered = sorted(runs, key=lambda run: run.number)
+    text = io.StringIO(newline="")
+    with Store() as store:
+        if summary:
+            write_summary(text, measured_runs(store, ordered))
+            return text.getvalue().encode("utf-8-sig")  # spreadsheets guess the encoding otherwise
+        write(text, ordered, store.epochs([run.number for run in ordered], steps=True))
+    return text.getvalue().encode()
+
+
+@st.dialog("Delete runs", icon=":material/delete:")
+def confirm_delete(runs: list[Run]) -> None:
+    ended = [run.number for run in runs if run.status in ENDED]
+    staying = [run for run in runs if run.status not in ENDED]
+    if ended:
+        st.markdown(
+            f"**{_runs(len(ended))}** and all that was measured of "
+            f"{'it' if len(ended) == 1 else 'them'} will be gone: {_numbers(ended)}. "
+            "This cannot be undone; download the CSV first to keep the numbers."
+        )
+    for run in staying:
+        st.markdown(f"Run {run.number} is {run.status} and stays. Stop it on the Live page first.")
+    with st.container(horizontal=True):
+        if ended and st.button(f"Delete {_runs(len(ended))}", type="primary", key="delete_now"):
+            with Store() as store:
+                store.delete(ended)
+            st.session_state.ticked = []
+            st.rerun()
+        if st.button("Keep them" if len(runs) > 1 else "Keep it", key="keep"):
+            st.rerun()
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def _numbers(numbers: list[int]) -> str:
+    shown = ", ".join(str(number) for number in numbers[:12])
+    return shown + (f" and {len(numbers) - 12} more" if len(numbers) > 12 else "")
+
+
+def _experiment(runs: list[Run]) -> str:
+    """`1–18 · resnet18, resnet101`: the numbers tell experiments of the same models apart."""
+    models = dict.fromkeys(run.spec.workload.model for run in reversed(runs))
+    return f"{runs[-1].number}–{runs[0].number} · {', '.join(models)}"
+
+
+header = st.container(
+    horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+)
+header.title("Results", anchor=False, width="content")
+
+with Store() as store:
+    runs = store.runs()[::-1]
+    machines = store.machines()
+if not runs:
+    with st.container(border=True):
+        st.markdown(
+            "**No measurements yet**  \nMeasure a small network in eager mode and with "
+            "torch.compile on this machine. It takes about a minute and ends in a first verdict."
+        )
+        if not VIEW_ONLY and st.button("New run", type="primary", icon=":material/add:"):
+            st.switch_page(PAGES / "run.py")
+    st.stop()
+
+# Nothing chosen in a row of pills means all of it.
+experiments: dict[str, list[Run]] = {}
+for run in runs:
+    experiments.setdefault(run.experiment_id, []).append(run)
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    chosen_machines = st.pills(
+        "Machines",
+        machines,
+        selection_mode="multi",
+        format_func=plain,
+        key="machine",
+        bind="query-params",
+    )
+    chosen_statuses = st.pills(
+        "Status",
+        list(dict.fromkeys(run.status for run in runs)),
+        selection_mode="multi",
+        key="status",
+        bind="query-params",
+    )
+    chosen_model = st.selectbox(
+        "Model",
+        sorted({run.spec.workload.model for run in runs}),
+        index=None,
+        placeholder="All models",
+        key="model",
+        bind="query-params",
+        width=190,
+    )
+    asked = st.query_params.get("experiment")
+    chosen_experiment = st.selectbox(
+        "Experiment",
+        list(experiments),
+        index=list(experiments).index(asked) if asked in experiments else None,
+        format_func=lambda key: _experiment(experiments[key]),
+        placeholder="All experiments",
+        key="chosen_experiment",
+        width=260,
+    )
+
+if chosen_experiment:
+    st.query_params["experiment"] = chosen_experiment
+elif asked:
+    del st.query_params["experiment"]
+
+matching = [
+    run
+    for run in runs
+    if (not chosen_machines or run.machine in chosen_machines)
+    and (not chosen_statuses or run.status in chosen_statuses)
+    and chosen_model in (None, run.spec.workload.model)
+    and chosen_experiment in (None, run.experiment_id)
+]
+stamp = time.strftime("%Y-%m-%d")
+with header.container(horizontal=True, width="content"):
+    st.download_button(
+        "Summary",
+        data=lambda: csv_of(matching, summary=True),
+        file_name=f"torch-compile-summary-{stamp}.csv",
+        mime="text/csv",
+        icon=":material/table:",
+        on_click="ignore",
+        disabled=not matching,
+        help="One row a run, with steady state and start-up computed: for a spreadsheet.",
+    )
+    st.download_button(
+        "Download CSV",
+        data=lambda: csv_of(matching, summary=False),
+        file_name=f"torch-compile-results-{stamp}.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+        disabled=not matching,
+        help="One row an epoch, every stored fact of the runs that the filter shows.",
+    )
+if not matching:
+    st.markdown("No run matches.")
+    if st.button("Clear the filter", icon=":material/filter_alt_off:"):
+        st.switch_page(PAGES / "results.py")
+    st.stop()
+
+sheets = -(-len(matching) // RUNS_A_PAGE)
+sheet = 1
+if sheets > 1:
+    sheet = st.pagination(sheets, key="page", bind="query-params")
+shown = matching[(sheet - 1) * RUNS_A_PAGE : sheet * RUNS_A_PAGE]
+with Store() as store:
+    measured = measured_runs(store, shown)
+# A tick lives in the session, and a single one in the address too: `?run=41` opens its card.
+linked = [run.id for run in shown if str(run.number) == st.query_params.get("run")]
+ticked = run_table(measured, machines, linked or st.session_state.get("ticked", []))
+st.session_state.ticked = ticked
+chosen = [one for one in measured if one.run.id in ticked]
+if len(chosen) == 1:
+    st.query_params["run"] = str(chosen[0].run.number)
+elif "run" in st.query_params:
+    del st.query_params["run"]
+
+with st.container(horizontal=True, vertical_alignment="center"):
+    counted = _runs(len(matching))
+    if len(matching) < len(runs):
+        counted += f" of {len(runs)}"
+    if sheets > 1:
+        counted += f", {shown[-1].number} to {shown[0].number} on this page"
+    st.caption(
+        f"{counted}. Tick two or more of the same workload to compare them.", width="content"
+    )
+    if st.button(
+        f"Compare {_runs(len(chosen))}" if len(chosen) > 1 else "Compare",
+        icon=":material/balance:",
+        disabled=len(chosen) < 2,
+        key="compare",
+    ):
+        numbers = ",".join(str(one.run.number) for one in reversed(chosen))
+        st.switch_page(PAGES / "compare.py", query_params={"runs": numbers})
+    if not VIEW_ONLY and st.button(
+        "Delete", icon=":material/delete:", type="tertiary", disabled=not chosen, key="delete"
+    ):
+        confirm_delete([one.run for one in chosen])
+
+if chosen:
+    card = chosen[0]
+    if len(chosen) > 1:
+        number = st.pills(
+            "Card of",
+            [one.run.number for one in chosen],
+            default=chosen[0].run.number,
+            required=True,
+            format_func=lambda number: f"Run {number}",
+            label_visibility="collapsed",
+        )
+        card = next(one for one in chosen if one.run.number == number)
+    run_card(card)
