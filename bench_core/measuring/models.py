@@ -69,7 +69,8 @@ OWN_MODELS: dict[str, Callable[[], nn.Module]] = {
     "pointwise_cnn": PointwiseCNN,
 }
 # In training these two return a second output for an auxiliary loss unless told not to.
-NO_AUXILIARY_HEAD = ("googlenet", "inception_v3")
+NO_AUXILIARY_HEAD = {"aux_logits": False, "init_weights": True}
+OPTIONS = {"googlenet": NO_AUXILIARY_HEAD, "inception_v3": NO_AUXILIARY_HEAD}
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _from_torchvision(name: str, weights: str) -> Built:
         raise ModelError(
             f"torchvision {torchvision.__version__} has no classification model {name!r}; {hint}"
         )
-    options = {"aux_logits": False} if name in NO_AUXILIARY_HEAD else {}
+    options = OPTIONS.get(name, {})
     if weights == "random":
         return Built(torchvision.models.get_model(name, weights=None, **options), "random")
     chosen = torchvision.models.get_model_weights(name).DEFAULT
