@@ -32,7 +32,7 @@ from pydantic import ConfigDict
 from bench_core.paths import CHECKOUT, data_dir, models_dir
 from bench_core.spec import BACKENDS_WITHOUT_OPTIONS, Frozen, RunSpec, SpecError
 
-PROBE_SECONDS = 180.0
+PROBE_SECONDS = 300.0
 OWN_MODELS = ("small_cnn", "pointwise_cnn")
 JSON_TYPES = {"bool", "int", "float", "str", "None"}
 
@@ -145,8 +145,8 @@ def failure() -> str | None:
 def _ask() -> Capabilities:
     command = [sys.executable, "-m", "bench_core.measuring", "probe"]
     retry = f"try `{' '.join(command)}` in {CHECKOUT}"
-    # The least of priorities: a measurement may be going on.
-    polite = ["nice", "-n", "19"] if shutil.which("nice") else []
+    # A low priority: a measurement may be going on.
+    polite = ["nice", "-n", "10"] if shutil.which("nice") else []
     try:
         done = subprocess.run(
             [*polite, *command],
@@ -197,11 +197,11 @@ def cache_key() -> str:
     """Changes with whatever may change the answer, read without importing torch."""
     parts = [
         platform.node(),
-        sys.executable,
+        sys.prefix,
         sys.version,
         *(_version(name) for name in ("torch", "torchvision", "timm")),
         _text_of(Path("/proc/driver/nvidia/version")),
-        *(os.environ.get(name, "") for name in ("CUDA_VISIBLE_DEVICES", "CXX", "PATH")),
+        *(os.environ.get(name, "") for name in ("CUDA_VISIBLE_DEVICES", "CXX")),
         *(shutil.which(program) or "" for program in ("g++", "clang++", "openssl")),
         str(sorted(os.sched_getaffinity(0))),
         *(f"{file.name} {file.stat().st_mtime_ns}" for file in model_files()),

@@ -1,0 +1,326 @@
+"""Overview: the newest answer, the answers before it, and what this machine is doing now.
+
+Without a measurement it offers the demo. Nothing reloads by itself here: Live does that.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import metadata
+from pathlib import Path
+
+import psutil
+import streamlit as st
+
+from bench_core import capabilities, worker
+from bench_core.pairing import Comparison, LeftOut, Measured, comparisons
+from bench_core.presets import PRESETS
+from bench_core.progress import share_done
+from bench_core.run import ENDED, Run
+from bench_core.spec import new_id
+from bench_core.store import Store
+from bench_core.units import bytes_text, estimate_text, percent_interval_text
+from pages.parts.comparison_table import pair_id
+from pages.parts.hero_chart import hero_chart
+from pages.parts.live_cards import left_of
+from pages.parts.live_endings import FIRST_LOOK_ICON, VERDICT_ICONS
+from pages.parts.live_reading import read
+from pages.parts.measured import measured_runs
+from pages.parts.text import plain
+from pages.parts.when import reader_zone, when_text
+
+PAGES = Path(__file__).resolve().parent
+VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
+NEWEST_RUNS = 500  # answers older than these are on Compare
+TILES = 8
+QUEUE_ROWS = 3
+SYMBOLS = (("blue", "●"), ("violet", "◆"), ("yellow", "■"), ("green", "▲"), ("gray", "✖"))
+state = st.session_state
+
+
+def start_demo(label: str, primary: bool = False) -> None:
+    """The button carries the experiment's id: pressing one drawn button twice queues once."""
+    demo_id = state.setdefault("demo_id", new_id())
+    if not st.button(
+        label,
+        type="primary" if primary else "secondary",
+        icon=":material/play_arrow:",
+        key=f"demo_{demo_id}",
+        help=PRESETS["demo"].caption,
+    ):
+        return
+    here = capabilities.cached()
+    demo = PRESETS["demo"].experiment(here.best_device if here else "cpu").changed(id=demo_id)
+    with Store() as store:
+        store.queue(demo)
+    state.demo_id = new_id()
+    worker.ensure()
+    st.switch_page(PAGES / "live.py", query_params={"experiment": demo.id})
+
+
+def new_run(primary: bool = False) -> None:
+    if st.button("New run", type="primary" if primary else "secondary", icon=":material/add:"):
+        st.switch_page(PAGES / "run.py")
+
+
+def runs_text(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+# What stands there
+
+
+def ended_at(pair: Comparison) -> float:
+    return max(one.run.ended_at or 0 for arm in (pair.baseline, pair.candidate) for one in arm.runs)
+
+
+def draw_hero(pair: Comparison) -> None:
+    work = pair.workload
+    caches = dict.fromkeys(one.run.spec.variant.cache for one in pair.candidate.runs)
+    facts = ["training", f"batch {work.batch_size}", work.precision]
+    facts += [f"{cache} cache" for cache in caches if cache == "cold"]
+    row = st.container(
+        horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+    )
+    row.markdown(f":gray-badge[{' · '.join(facts)}]", width="content")
+    row.caption(when_text(ended_at(pair), reader_zone()), width="content")
+    st.subheader(plain(pair.headline), anchor=False)
+    words, pays_off = plain(pair.detail), plain(pair.pays_off_text)
+    if pays_off:
+        words = words.replace(pays_off, f"**{pays_off}**")
+    if pair.shows_difference:
+        words += f" {plain(pair.saving_text(100))}"
+    st.markdown(words)
+    hero_chart(pair)
+    if st.button("Compare", icon=":material/balance:"):
+        st.switch_page(PAGES / "compare.py", query_params={"pair": pair_id(pair)})
+
+
+def draw_tile(pair: Comparison, machines: list[str]) -> None:
+    color, symbol = SYMBOLS[machines.index(pair.machine) % len(SYMBOLS)]
+    work, speedup = pair.workload, pair.speedup
+    arm = pair.candidate.variant.name
+    where = f"on {pair.machine} · batch {work.batch_size}" + (f" · {arm}" * (arm != "compile"))
+    icon = VERDICT_ICONS.get(speedup.verdict or "", FIRST_LOOK_ICON)
+    verdict = plain(pair.verdict_text[0].upper() + pair.verdict_text[1:])
+    detail = pair.pays_off_text
+    if speedup.low and speedup.high:
+        detail = f"95 %: {percent_interval_text(speedup.low, speedup.high)}. {detail}"
+    with st.container(border=True, gap="xsmall", height="stretch"):
+        st.markdown(f":{color}[{symbol}] **{plain(work.model)}** :gray[{plain(where)}]")
+        st.markdown(f"{icon} **{verdict}**  \n:small[:gray[{plain(detail)}]]")
+
+
+def draw_failed_tile(run: Run, machines: list[str]) -> None:
+    work = run.spec.workload
+    color, symbol = "gray", "●"
+    if run.machine:
+        color, symbol = SYMBOLS[machines.index(run.machine) % len(SYMBOLS)]
+    where = f"on {run.machine or run.spec.device} · batch {work.batch_size}"
+    reason = run.reason or ""
+    reason = reason if len(reason) <= 120 else f"{reason[:117]}…"
+    with st.container(border=True, gap="xsmall", height="stretch"):
+        st.markdown(f":{color}[{symbol}] **{plain(work.model)}** :gray[{plain(where)}]")
+        failed = f":red[:material/error:] **Failed: {plain(run.failure or 'error')}**"
+        detail = plain(f"{run.spec.variant.name_with_cache}: {reason}")
+        st.markdown(f"{failed}  \n:small[:gray[{detail}]]")
+
+
+def draw_running(running: list[Run], queued: list[Run]) -> None:
+    """Read as Live reads it, so that both tell the same time left."""
+    run = (running or queued)[0]
+    with Store() as store:
+        experiment = store.experiment(run.experiment_id)
+        assert experiment
+        reading = read(store, experiment, None)
+    left = left_of(reading)
+    place = [one.id for one in reading.runs].index(run.id) + 1
+    row = st.container(
+        horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+    )
+    row.markdown("**Running now**" if running else "**Starting**", width="content")
+    epochs = run.spec.measurement.epochs
+    doing = f"epoch {run.phase_epoch} of {epochs}" if run.phase_epoch else run.phase or "waiting"
+    row.badge(doing, icon=":material/sync:", color="blue")
+    st.markdown(plain(run.title))
+    words = [f"Run {place} of {len(reading.runs)}", f"{estimate_text(sum(left.values()))} left"]
+    st.progress(share_done(reading.measured, left, reading.now), text=" · ".join(words))
+    if run.started_at:
+        st.caption(
+            f"On {plain(run.machine or run.spec.device)}, since "
+            f"{when_text(run.started_at, reader_zone())}. Reload the page to see it move, or watch."
+        )
+    with st.container(horizontal=True):
+        if st.button("Watch", icon=":material/monitoring:"):
+            st.switch_page(PAGES / "live.py", query_params={"experiment": run.experiment_id})
+        if (
+            running
+            and not VIEW_ONLY
+            and st.button(
+                "Stop",
+                type="tertiary",
+                icon=":material/stop:",
+                key=f"stop_{run.number}",
+                help="Stops this run within 5 seconds and frees the device. What was measured is "
+                "kept.",
+            )
+        ):
+            with Store() as store:
+                store.stop(number=run.number)
+            st.toast(f"Run {run.number} is being stopped.")
+    rest = queued if running else queued[1:]
+    if rest:
+        st.markdown("**Next in the queue**")
+        rows = [
+            {"": str(place), "Run": plain(run.title)}
+            for place, run in enumerate(rest[:QUEUE_ROWS], start=1)
+        ]
+        st.table(rows, border="horizontal", hide_index=True, hide_header=True, alt="The queue")
+        if len(rest) > QUEUE_ROWS:
+            st.caption(f"and {runs_text(len(rest) - QUEUE_ROWS)} more")
+
+
+def draw_idle(newest: Run) -> None:
+    st.markdown("**Nothing is running on this machine**")
+    st.caption(f"The last run ended {when_text(newest.ended_at, reader_zone())}.")
+    if not VIEW_ONLY:
+        start_demo("Run the demo")
+
+
+def draw_no_answer(measured: list[Measured], left_out: tuple[LeftOut, ...], busy: bool) -> None:
+    """Runs there are, but none that may be compared."""
+    with st.container(border=True, height="stretch"):
+        if busy:
+            st.markdown("**The first answer is on its way**")
+            st.markdown("It comes when both arms of a model have been measured.")
+        else:
+            st.markdown("**No answer yet**")
+            st.markdown("An answer needs eager and one other variant of the same workload.")
+        reasons = dict.fromkeys(one.reason for one in left_out if one.runs[0].status in ENDED)
+        for reason in list(reasons)[-3:]:
+            count = sum(len(one.runs) for one in left_out if one.reason == reason)
+            st.caption(f"{runs_text(count)}: {plain(reason)}")
+        if st.button("Results", icon=":material/table_rows:"):
+            st.switch_page(PAGES / "results.py")
+
+
+def draw_promises() -> None:
+    st.markdown("**What you will get**")
+    promises = (
+        (
+            ":material/verified: **A verdict with its interval**",
+            "How much faster after warm-up, and from which epoch the compile time is earned back. "
+            "Or: never. Or: no difference shown.",
+        ),
+        (
+            ":material/monitoring: **Every epoch as it ends**",
+            "Seconds per epoch and what of it was compiling, live; stopped runs keep what they "
+            "have measured.",
+        ),
+        (
+            ":material/devices: **Your other machines**",
+            "The same command on a T4 or an A100 writes a CSV. Every result here can be "
+            "downloaded as one.",
+        ),
+    )
+    with st.grid(3, min_column_width=260):
+        for title, text in promises:
+            with st.container(border=True, gap="xsmall", height="stretch"):
+                st.markdown(title)
+                st.caption(text)
+
+
+def this_machine() -> str:
+    here = capabilities.cached()
+    cores = len(os.sched_getaffinity(0))
+    facts = ["1 core" if cores == 1 else f"{cores} cores"]
+    if here:
+        facts.insert(0, plain(here.cpu_name.replace("(R)", "").replace("(TM)", "")))
+        gpus = [device.name for device in here.devices if device.id != "cpu"]
+        facts.append(plain(", ".join(gpus)) if gpus else "no GPU")
+    try:
+        facts.append(f"torch {plain(metadata.version('torch'))}")
+    except metadata.PackageNotFoundError:
+        facts.append(":red[torch is not installed]: pip install -r requirements.txt")
+    if here:
+        missing = [name for name, there in (("C++ compiler", here.compiler),) if not there]
+        missing += [] if here.openssl else ["openssl"]
+        facts += [f":red[no {name} found]" for name in missing] or ["C++ compiler found"]
+    facts.append(f"{bytes_text(psutil.virtual_memory().available)} of memory free")
+    return f":material/computer: This machine: {' · '.join(facts)}"
+
+
+with Store() as store:
+    runs = store.runs()
+    machines = store.machines()
+    measured = measured_runs(store, [run for run in runs if run.status in ENDED][-NEWEST_RUNS:])
+running = [run for run in runs if run.status == "running"]
+queued = [run for run in runs if run.status == "queued"]
+if (running or queued) and not VIEW_ONLY and not worker.alive():
+    worker.ensure()
+if not running and not queued and not (capabilities.cached() or capabilities.failure()):
+    capabilities.start_probe()  # so that the launch page need not wait
+
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    st.title("Does torch.compile pay off?", anchor=False, width="content")
+    if runs and not VIEW_ONLY:
+        new_run(primary=True)
+
+if not runs:
+    with st.container(
+        border=True, height=280, horizontal_alignment="center", vertical_alignment="center"
+    ):
+        st.markdown("**No measurements yet**", width="content")
+        st.markdown(
+            "Measure two small networks in eager mode and with torch.compile on this machine. It "
+            "takes one to two minutes and ends in a first look.",
+            width=520,
+            text_alignment="center",
+        )
+        if VIEW_ONLY:
+            st.caption("This dashboard is for viewing only.", width="content")
+        else:
+            with st.container(horizontal=True, horizontal_alignment="center"):
+                start_demo("Run the demo", primary=True)
+                new_run()
+    draw_promises()
+    st.caption(this_machine())
+    st.stop()
+
+found = comparisons(measured)
+answers = sorted(found.pairs, key=ended_at, reverse=True)
+left, right = st.columns([2.2, 1], gap="small")
+with left:
+    if answers:
+        with st.container(border=True, gap="small", height="stretch"):
+            draw_hero(answers[0])
+    else:
+        draw_no_answer(measured, found.left_out, bool(running or queued))
+with right, st.container(border=True, gap="small", height="stretch"):
+    if running or queued:
+        draw_running(running, queued)
+    else:
+        draw_idle(max(runs, key=lambda run: run.ended_at or 0))
+
+# A run that failed is news too, until the same has been measured after all.
+tiles: list[tuple[float, Comparison | Run]] = [(ended_at(pair), pair) for pair in answers[1:]]
+done = {(pair.workload, pair.candidate.variant) for pair in answers}
+for one in measured:
+    what = (one.run.spec.workload, one.run.spec.variant.arm)
+    if one.run.status == "failed" and what not in done:
+        done.add(what)
+        tiles.append((one.run.ended_at or 0, one.run))
+tiles.sort(key=lambda tile: tile[0], reverse=True)
+if tiles:
+    st.markdown("**Latest answers**")
+    with st.grid(4, min_column_width=240):
+        for _, tile in tiles[:TILES]:
+            if isinstance(tile, Run):
+                draw_failed_tile(tile, machines)
+            else:
+                draw_tile(tile, machines)
+    if len(answers) > 1:
+        st.page_link(PAGES / "compare.py", label="All comparisons", icon=":material/balance:")
+elif not answers:
+    draw_promises()
+st.caption(this_machine())

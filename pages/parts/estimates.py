@@ -1,0 +1,38 @@
+"""How long runs will take on this machine, learned from those it has measured."""
+
+from __future__ import annotations
+
+import time
+
+from bench_core.capabilities import Capabilities
+from bench_core.presets import KnownRun, known_run, seconds_of_runs
+from bench_core.run import Run
+from bench_core.store import Store
+from pages.parts.measured import measured_runs
+
+MOST_RUNS = 100
+
+
+def known_runs(store: Store, here: Capabilities | None) -> list[KnownRun]:
+    """What the newest runs of this machine teach; without `here` those of any machine."""
+    ended = [run for run in store.runs(statuses=("done",)) if here is None or _ran_on(run, here)]
+    found = (known_run(one.run, one.epochs) for one in measured_runs(store, ended[-MOST_RUNS:]))
+    return [known for known in found if known]
+
+
+def _ran_on(run: Run, here: Capabilities) -> bool:
+    ran = run.environment
+    return ran is not None and (ran.cpu_name, ran.memory_bytes) == (
+        here.cpu_name,
+        here.memory_bytes,
+    )
+
+
+def seconds_left(store: Store, known: list[KnownRun]) -> float:
+    """Until the running run and all queued ones have ended."""
+    running, queued = store.running(), store.queued()
+    seconds = seconds_of_runs([run.spec for run in (*running, *queued)], known)
+    for place, run in enumerate(running):
+        spent = time.time() - (run.started_at or time.time())
+        seconds[place] = max(0.0, seconds[place] - spent)
+    return sum(seconds)

@@ -1,0 +1,165 @@
+"""The launch form as the session keeps it: one key a field of the spec, as `run_samples`.
+
+The widgets (launch_fields.py) are bound to these keys; what loads a preset or a link, or changes
+several fields at once, does it here before they are drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from bench_core.capabilities import Capabilities
+from bench_core.presets import PRESETS
+from bench_core.spec import Experiment, SpecError, Variant, new_id
+from pages.parts import draft
+
+MORE = "more…"
+VARIANT_FIELDS = ("backend", "mode", "fullgraph", "dynamic", "options", "disable", "cache")
+# What "Add a variant" offers next: the first that is not there yet.
+FURTHER = (
+    Variant(execution="compile"),
+    Variant(execution="compile", cache="warm"),
+    Variant(execution="compile", dynamic=False),
+    Variant(execution="compile", mode="max-autotune"),
+    Variant(execution="compile", backend="aot_eager"),
+    Variant(execution="compile", dynamic=True),
+    Variant(execution="compile", fullgraph=True),
+)
+state = st.session_state
+
+
+def load(experiment: Experiment) -> None:
+    values = draft.values_of(experiment)
+    for name, value in values.items():
+        state[f"run_{name}"] = value
+    state.run_applied = values
+    state.run_variants = {}
+    for variant in experiment.variants:
+        add_variant(variant)
+
+
+def add_variant(variant: Variant) -> None:
+    number = max(state.run_variants, default=-1) + 1
+    state.run_variants[number] = variant.execution
+    for name in VARIANT_FIELDS:
+        state[f"run_v{number}_{name}"] = getattr(variant, name)
+    if variant.mode == "default":  # the same as naming none
+        state[f"run_v{number}_mode"] = None
+    state[f"run_v{number}_options"] = draft.text_of(variant.options)
+
+
+def follow_link(offers: Capabilities | None) -> str | None:
+    """Begin or change the form by the address; returns why a link cannot be read.
+
+    Streamlit tells a script of its address when the page is entered, not again while it is used:
+    what then differs from what the form wrote there is a link that somebody followed.
+    """
+    address = _address()
+    if "run_preset" not in state or (address and address != state.get("run_link")):
+        return start(address, offers)
+    if offers and not state.run_device_known:
+        state.run_device_known = True
+        state.run_device = offers.best_device
+        use_device()
+    return None
+
+
+def write_link(variants: list[Variant], offers: Capabilities | None) -> None:
+    """Make the address a link to the form as it stands."""
+    usual = offers.best_device if offers else "cpu"
+    state.run_link = draft.link_of(chosen_values(), variants, state.run_preset, usual)
+    if state.run_link != _address():
+        st.query_params.from_dict(state.run_link)
+
+
+def _address() -> draft.Link:
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def chosen_values() -> draft.Values:
+    """The fields as the spec names them; a folder counts only for the data set that reads one."""
+    values = {name: state[f"run_{name}"] for name in state.run_applied}
+    for name in ("model", "batch_size"):
+        values[name] = [value for value in values[name] if value != MORE]
+    values["dataset_path"] = values["dataset_path"] or None
+    if values["dataset"] != "imagefolder":
+        values["dataset_path"] = None
+    return values
+
+
+def load_preset() -> None:
+    load(PRESETS[state.run_preset].experiment(state.run_device))
+
+
+def use_device() -> None:
+    """Fields that nobody has touched follow the preset, which knows CPU and GPU sizes."""
+    fresh = draft.values_of(PRESETS[state.run_preset].experiment(state.run_device))
+    for name, value in fresh.items():
+        if state[f"run_{name}"] == state.run_applied[name]:
+            state[f"run_{name}"] = value
+    state.run_applied = fresh
+
+
+def add_further() -> None:
+    there = [variant for variant in chosen_variants() if variant]
+    add_variant(next((one for one in FURTHER if one not in there), FURTHER[0]))
+
+
+def remove_variant(number: int) -> None:
+    del state.run_variants[number]
+
+
+def variant_fields(number: int) -> dict[str, Any]:
+    return {
+        "execution": state.run_variants[number],
+        **{name: state[f"run_v{number}_{name}"] for name in VARIANT_FIELDS},
+    }
+
+
+def chosen_variants() -> list[Variant | None]:
+    """None where a card holds what torch.compile would not take."""
+    found: list[Variant | None] = []
+    for number in state.run_variants:
+        try:
+            found.append(draft.variant_of(variant_fields(number)))
+        except SpecError:
+            found.append(None)
+    return found
+
+
+def take_model() -> None:
+    if state.run_other_model:
+        state.run_model = [*state.run_model, f"torchvision:{state.run_other_model}"]
+        state.run_other_model = None
+
+
+def take_batch_size() -> None:
+    if state.run_other_batch_size:
+        state.run_batch_size = [*state.run_batch_size, state.run_other_batch_size]
+        state.run_other_batch_size = None
+
+
+def choose_last_batch() -> None:
+    state.run_drop_last = state.run_last_batch == "Drop it"
+    for number, execution in state.run_variants.items():
+        if execution == "compile" and state.run_last_batch != "Drop it":
+            state[f"run_v{number}_dynamic"] = (
+                False if state.run_last_batch == "dynamic=False" else None
+            )
+
+
+def start(link: draft.Link, offers: Capabilities | None) -> str | None:
+    """A form from the link, or from nothing; returns why the link cannot be read."""
+    usual = offers.best_device if offers else "cpu"
+    unreadable = None
+    try:
+        state.run_preset, experiment = draft.from_link(link, usual)
+    except SpecError as error:
+        unreadable = f"The link holds no form: {error}"
+        state.run_preset, experiment = "custom", PRESETS["custom"].experiment(usual)
+    load(experiment)
+    state.run_launch_id = new_id()
+    state.run_device_known = offers is not None or "device" in link
+    return unreadable

@@ -1,0 +1,164 @@
+"""Run: choose what to measure on the left, see what that means on the right, queue it.
+
+The spec and this machine's capabilities judge each choice at once, so there is no form to submit:
+what is wrong stands where the number of runs would stand. The experiment's id is made before the
+button is drawn, and the button carries it: pressing one drawn button twice queues once.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+import streamlit as st
+
+from bench_core import capabilities, worker
+from bench_core.presets import PRESETS
+from bench_core.spec import Experiment, SpecError, new_id
+from bench_core.store import Store
+from bench_core.units import bytes_text, estimate_text
+from pages.parts import draft
+from pages.parts import launch_fields as fields
+from pages.parts.launch_preview import counted, draw_preview, sentence
+from pages.parts.launch_state import (
+    chosen_values,
+    follow_link,
+    load_preset,
+    variant_fields,
+    write_link,
+)
+from pages.parts.text import plain
+
+PAGES = Path(__file__).resolve().parent
+VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
+CONFIRM_SECONDS = 30 * 60
+state = st.session_state
+
+
+def launch(experiment: Experiment) -> None:
+    with Store() as store:
+        store.queue(experiment)
+    state.run_launch_id = new_id()
+    worker.ensure()
+    st.switch_page(PAGES / "live.py", query_params={"experiment": experiment.id})
+
+
+@st.dialog("This takes a while", icon=":material/schedule:")
+def confirm(experiment: Experiment, seconds: float) -> None:
+    runs = len(experiment.runs())
+    st.markdown(
+        f"**{counted(runs, 'run')}, {estimate_text(seconds)}.** This machine measures one run at "
+        "a time and should do nothing else meanwhile. You can stop at any time; what was "
+        "measured is kept."
+    )
+    st.caption("Fewer samples, epochs or repeats make it shorter.")
+    with st.container(horizontal=True):
+        if st.button(f"Queue {counted(runs, 'run')}", type="primary", key="run_confirm"):
+            launch(experiment)
+        if st.button("Back to the form", key="run_back"):
+            st.rerun()
+
+
+offers = capabilities.cached()
+unanswered = capabilities.failure() if offers is None else None
+if offers is None and unanswered is None:
+    capabilities.start_probe()
+unreadable_link = follow_link(offers)
+
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    st.title("New run", anchor=False, width="content")
+    command_line = st.popover(
+        "The same on the command line", icon=":material/terminal:", width="content"
+    )
+if unreadable_link:
+    st.markdown(f":yellow[:material/link_off:] {plain(unreadable_link)}")
+st.pills(
+    "Start from",
+    list(PRESETS),
+    format_func=lambda key: PRESETS[key].title,
+    key="run_preset",
+    required=True,
+    on_change=load_preset,
+    persist_state="session",
+)
+st.caption(PRESETS[state.run_preset].caption)
+left, right = st.columns([1.76, 1], gap="small")
+
+with left, st.container(border=True):
+    fields.what_to_measure(offers, unanswered)
+with left, st.container(border=True):
+    fields.variants(offers)
+with (
+    left,
+    st.expander("Fair arms: the same in every variant", icon=":material/balance:"),
+    st.grid(2, min_column_width=230),
+):
+    fields.fair_arms()
+with left, st.expander("Data", icon=":material/dataset:"):
+    fields.data()
+with left, st.expander("Limits and label", icon=":material/timer:"):
+    fields.limits()
+
+# What is chosen, if it can be run
+
+experiment: Experiment | None = None
+try:
+    variants = [draft.variant_of(variant_fields(number)) for number in state.run_variants]
+    experiment = draft.experiment_of(
+        chosen_values(), variants, state.run_preset, state.run_launch_id
+    )
+    write_link(variants, offers)
+    lacks = [capabilities.check(run, offers) for run in experiment.runs()] if offers else []
+    problems = list(dict.fromkeys(lack for of_run in lacks for lack in of_run))
+except SpecError as error:
+    problems = [str(error)]
+
+with right, st.container(border=True, gap="small"):
+    label, seconds = "Queue", 0.0
+    if problems:
+        st.markdown(f":red[:material/error:] **{plain(sentence(problems[0]))}**")
+        for problem in problems[1:]:
+            st.markdown(f"**{plain(sentence(problem))}**")
+    elif experiment:
+        seconds = draw_preview(experiment, offers)
+        label = f"Queue {counted(len(experiment.runs()), 'run')}"
+    if VIEW_ONLY:
+        st.caption(
+            "This dashboard is for viewing only (BENCH_VIEW_ONLY), so nothing can be queued here. "
+            "The command line above does the same on a machine of your own."
+        )
+        pressed = False
+    else:
+        pressed = st.button(
+            label,
+            type="primary",
+            icon=":material/play_arrow:",
+            shortcut="Ctrl+Enter",
+            width="stretch",
+            disabled=bool(problems),
+            key=f"run_queue_{state.run_launch_id}",
+        )
+
+with right:
+    facts = [f"{bytes_text(psutil.virtual_memory().available)} free"]
+    facts.append(counted(len(os.sched_getaffinity(0)), "core"))
+    if offers:
+        for name, found in (("openssl", offers.openssl), ("C++ compiler", offers.compiler)):
+            mark = "check" if found else "close"
+            facts.insert(0, f":material/{mark}: {name if found else f'no {name}'}")
+        facts.append(f"torch {plain(offers.torch)}")
+    st.caption(" · ".join(facts))
+
+with command_line:
+    if experiment:
+        st.caption("In the folder of this program, with its Python:")
+        st.code(experiment.command, language="bash", wrap_lines=True)
+    else:
+        st.caption("The form holds nothing that can be run yet.")
+
+if pressed and experiment and not problems:
+    if seconds > CONFIRM_SECONDS:
+        confirm(experiment, seconds)
+    else:
+        launch(experiment)
