@@ -164,6 +164,7 @@ def framed(figure: go.Figure, title: str, uirevision: str, x: str, suffix: str) 
             "nticks": 6,
             "automargin": True,
             "ticksuffix": suffix,
+            "separatethousands": True,
         },
     )
     return figure

@@ -1,0 +1,305 @@
+"""How far an experiment is: the phases of a run, the time left, and how it stood at some moment.
+
+Pure: what was stored and a time of day in, words and seconds out. The time left comes from steady
+epochs: warm-up and compiling would make every forecast too long.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from bench_core.events import Epoch
+from bench_core.pairing import Measured, measure
+from bench_core.presets import known_run, seconds_of_runs
+from bench_core.run import ENDED, Run
+from bench_core.spec import RunSpec, Variant
+from bench_core.units import seconds_text
+
+Standing = Literal["done", "now", "compiling", "to come", "failed"]
+PREPARING = ("starting", "waiting", "environment", "data", "model", "priming")
+# Enough epochs for a median, few enough to follow a machine that grows slower.
+LATEST_EPOCHS = 10
+
+
+class Phase(NamedTuple):
+    """A part of a run in words, and where it stands."""
+
+    text: str
+    standing: Standing
+
+
+def phases(measured: Measured, now: float) -> list[Phase]:
+    """The parts of a run in the order in which they happen, each with its standing at `now`."""
+    run, ended = measured.run, measured.run.status in ENDED
+    phase = run.phase or "starting"
+    parts = [
+        _environment(run, phase),
+        _data(run, phase),
+        *_priming(run, phase, now),
+        *_compiling(measured, phase, now),
+        _warm_up(measured, phase),
+        _epochs(measured, phase),
+        Phase("after timing", "now" if phase == "after timing" else "to come"),
+    ]
+    if run.status == "queued":
+        return [Phase(part.text, "to come") for part in parts]
+    if run.status == "done":
+        return [part._replace(standing="done") for part in parts]
+    if ended:
+        word = f"failed: {run.failure}" if run.status == "failed" else run.status
+        reached = [part for part in parts if part.standing == "done"]
+        return [*reached, Phase(word, "failed" if run.status == "failed" else "to come")]
+    return parts
+
+
+def _environment(run: Run, phase: str) -> Phase:
+    if phase == "waiting":
+        return Phase("waiting for another measurement on this machine", "now")
+    if phase in ("starting", "environment"):
+        return Phase("environment", "now")
+    return Phase("environment", "done")
+
+
+def _data(run: Run, phase: str) -> Phase:
+    if phase in ("data", "model"):
+        return Phase(phase, "now")
+    return Phase("data", "to come" if phase in ("starting", "waiting", "environment") else "done")
+
+
+def _priming(run: Run, phase: str, now: float) -> list[Phase]:
+    if phase == "priming":
+        since = run.compiling_since or run.phase_since or now
+        standing: Standing = "compiling" if run.compiling_since else "now"
+        return [Phase(f"filling the cache, {_clock(now - since)} so far", standing)]
+    if run.priming_seconds is not None:
+        return [Phase(f"cache filled in {seconds_text(run.priming_seconds)}", "done")]
+    return []
+
+
+def _compiling(measured: Measured, phase: str, now: float) -> list[Phase]:
+    run = measured.run
+    variant = run.spec.variant
+    if variant.execution != "compile" or variant.disable:
+        return []
+    seconds = measured.compile_seconds
+    if run.compiling_since and phase != "priming":
+        again = "compiling again" if measured.epochs and seconds else "compiling"
+        return [Phase(f"{again}, {_clock(now - run.compiling_since)} so far", "compiling")]
+    if seconds:
+        return [Phase(f"compiled in {seconds_text(seconds)}", "done")]
+    if measured.epochs:
+        return [Phase("compiled nothing", "done")]
+    return [Phase("compile", "now" if phase == "epoch" else "to come")]
+
+
+def _warm_up(measured: Measured, phase: str) -> Phase:
+    run = measured.run
+    first = measured.steady.first
+    if first is not None:
+        return Phase(f"warm-up: {'1 epoch' if first == 1 else f'{first} epochs'}", "done")
+    if phase != "epoch":
+        return Phase("warm-up", "to come")
+    where = f"epoch {run.phase_epoch} of {run.spec.measurement.epochs}"
+    return Phase(f"warm-up, {where}", "to come" if run.compiling_since else "now")
+
+
+def _epochs(measured: Measured, phase: str) -> Phase:
+    run, count = measured.run, measured.run.spec.measurement.epochs
+    if phase == "after timing" or run.status == "done":
+        return Phase(_counted(len(measured.epochs)), "done")
+    if phase == "epoch" and measured.steady.first is not None:
+        standing: Standing = "to come" if run.compiling_since else "now"
+        return Phase(f"epoch {run.phase_epoch} of {count}", standing)
+    if run.status in ENDED and measured.epochs:
+        return Phase(_counted(len(measured.epochs)), "done")
+    return Phase(_counted(count), "to come")
+
+
+def _counted(epochs: int) -> str:
+    return "1 epoch" if epochs == 1 else f"{epochs} epochs"
+
+
+def _clock(seconds: float) -> str:
+    """Whole seconds: the words of a page that is drawn once a second."""
+    return seconds_text(float(max(0, round(seconds))))
+
+
+# The time left
+
+
+def expected_seconds(measured: Sequence[Measured]) -> dict[int, float]:
+    """Seconds that each run of an experiment takes in all, by its number, as far as can be told.
+
+    From an earlier run of the same kind, else from what ended runs teach the estimate. Give all
+    runs in their order. Changes only when a run ends.
+    """
+    known = [
+        lesson
+        for one in measured
+        if one.run.status in ENDED and (lesson := known_run(one.run, one.epochs))
+    ]
+    guesses = seconds_of_runs([one.run.spec for one in measured], known)
+    expected: dict[int, float] = {}
+    lasted: dict[object, float] = {}
+    for one, guess in zip(measured, guesses, strict=True):
+        run = one.run
+        kind = (_arm(run.spec), run.spec.variant.cache, run.spec.measurement.epochs)
+        expected[run.number] = lasted.get(kind, guess)
+        if run.status == "done" and run.started_at and run.ended_at:
+            lasted[kind] = run.ended_at - run.started_at
+    return expected
+
+
+def seconds_left(
+    measured: Sequence[Measured], expected: Mapping[int, float], now: float
+) -> dict[int, float]:
+    """Seconds that each queued or running run of an experiment still needs, by its number.
+
+    As if each had the machine to itself: those before a run add up to the time until it starts.
+    `expected` is `expected_seconds` of the same runs.
+    """
+    epoch_seconds: dict[object, float] = {}
+    left: dict[int, float] = {}
+    for one in measured:
+        run = one.run
+        quiet = quiet_epoch_seconds(one.epochs)
+        if run.status == "queued":
+            left[run.number] = expected[run.number]
+        elif run.status == "running":
+            usual = quiet or epoch_seconds.get(_arm(run.spec))
+            left[run.number] = _running_left(one, expected[run.number], quiet, usual, now)
+        if quiet:
+            epoch_seconds[_arm(run.spec)] = quiet
+    return left
+
+
+def _running_left(
+    one: Measured, whole: float, quiet: float | None, usual: float | None, now: float
+) -> float:
+    run, wanted = one.run, one.run.spec.measurement
+    to_come = max(0, wanted.epochs - len(one.epochs))
+    elapsed = now - (run.started_at or now)
+    if usual is None:
+        return max(whole - elapsed, 0.0)
+    in_this_epoch = now - run.phase_since if run.phase == "epoch" and run.phase_since else 0.0
+    left = to_come * usual - min(in_this_epoch, usual) * (to_come > 0)
+    if quiet is None:  # start-up is still ahead
+        left = max(left, whole - elapsed)
+    if wanted.max_seconds and one.epochs:
+        left = min(left, wanted.max_seconds - (now - one.epochs[0].started_at))
+    return max(left, 0.0)
+
+
+def quiet_epoch_seconds(epochs: Sequence[Epoch]) -> float | None:
+    """Median of the latest epochs after the first one in which nothing was compiled."""
+    quiet = [epoch.wall_seconds for epoch in epochs[1:] if not epoch.compile_seconds]
+    return statistics.median(quiet[-LATEST_EPOCHS:]) if quiet else None
+
+
+def share_done(measured: Sequence[Measured], left: Mapping[int, float], now: float) -> float:
+    """How much of the experiment's time is over, 0 to 1."""
+    spent = sum(
+        (one.run.ended_at or now) - one.run.started_at for one in measured if one.run.started_at
+    )
+    whole = spent + sum(left.values())
+    return min(1.0, max(0.0, spent / whole)) if whole > 0 else 1.0
+
+
+def _arm(spec: RunSpec) -> object:
+    return spec.workload, spec.device, spec.variant.name
+
+
+# An earlier moment
+
+
+def active_seconds(runs: Sequence[Run]) -> float:
+    """How long anything of these runs was being measured: the length of a replay."""
+    return sum(end - start for start, end in _busy(runs))
+
+
+def moment_after(runs: Sequence[Run], seconds: float) -> float | None:
+    """The time of day after `seconds` of measuring; waits between runs do not count.
+
+    None once all of it is over.
+    """
+    for start, end in _busy(runs):
+        if seconds < end - start:
+            return start + seconds
+        seconds -= end - start
+    return None
+
+
+def _busy(runs: Sequence[Run]) -> list[tuple[float, float]]:
+    """Spans in which at least one run was measured, in order."""
+    spans: list[tuple[float, float]] = []
+    for start, end in sorted(
+        (run.started_at, run.ended_at) for run in runs if run.started_at and run.ended_at
+    ):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def as_of(measured: Sequence[Measured], moment: float) -> list[Measured]:
+    """The runs as they stood at an earlier moment, from the stored clocks of their epochs."""
+    return [_one_as_of(one, moment) for one in measured]
+
+
+def _one_as_of(one: Measured, moment: float) -> Measured:
+    run = one.run
+    if run.ended_at is not None and run.ended_at <= moment:
+        return one
+    bare = replace(
+        run,
+        ended_at=None,
+        failure=None,
+        reason=None,
+        traceback=None,
+        activity=None,
+        aftermath=None,
+        compiling_since=None,
+    )
+    if run.started_at is None or run.started_at > moment:
+        return measure(replace(bare, status="queued", started_at=None, environment=None), [])
+    seen = [epoch for epoch in one.epochs if _end(epoch) <= moment]
+    running = replace(bare, status="running")
+    if len(seen) < len(one.epochs):
+        running = _in_epoch(running, one.epochs[len(seen)], moment)
+    elif seen:
+        running = replace(running, phase="after timing", phase_since=_end(seen[-1]))
+    else:
+        running = replace(running, phase="environment", phase_since=run.started_at)
+    return measure(running, seen)
+
+
+def _in_epoch(run: Run, epoch: Epoch, moment: float) -> Run:
+    if moment < epoch.started_at:
+        phase = "priming" if run.priming_seconds and epoch.epoch == 1 else "data"
+        return replace(run, phase=phase, phase_since=run.started_at, priming_seconds=None)
+    since = None
+    for window in epoch.compile_windows:
+        begin = epoch.started_at + window.offset_seconds
+        if begin <= moment < begin + window.seconds:
+            since = begin
+    return replace(
+        run,
+        phase="epoch",
+        phase_epoch=epoch.epoch,
+        phase_since=epoch.started_at,
+        compiling_since=since,
+    )
+
+
+def _end(epoch: Epoch) -> float:
+    return epoch.started_at + epoch.wall_seconds + (epoch.evaluation_seconds or 0.0)
+
+
+def baseline_of(variants: Sequence[Variant]) -> Variant:
+    """What the others are compared with: eager where it is measured, else the first one."""
+    arms = [variant.arm for variant in variants]
+    return Variant() if Variant() in arms else arms[0]

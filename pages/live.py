@@ -1,0 +1,264 @@
+"""Live: an experiment while it is measured, its end, and its replay.
+
+Everything comes from the store and the address (`/watch?experiment=ID`), so a refresh, a second
+tab and a restarted server show the same. One timer draws what moves; when a run starts or ends the
+whole page is drawn again, and without anything to wait for there is no timer.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import streamlit as st
+
+from bench_core import worker
+from bench_core.run import Run
+from bench_core.spec import Experiment
+from bench_core.store import Store
+from bench_core.units import count_text, duration_text
+from pages.parts import live_cards, live_charts
+from pages.parts.live_endings import draw_answers, draw_failures
+from pages.parts.live_metrics import draw_metrics
+from pages.parts.live_reading import Reading, cell_names, cell_of, followed_cell, read
+from pages.parts.text import plain
+from pages.parts.when import reader_zone, when_text
+
+PAGES = Path(__file__).resolve().parent
+VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
+FOLLOW = "follow"
+
+
+def newest(store: Store) -> Experiment | None:
+    """What a person who names nothing wants to see: what runs, what comes next, what was last."""
+    for run in (*store.running(), *store.queued()):
+        return store.experiment(run.experiment_id)
+    return next(iter(store.experiments(limit=1)), None)
+
+
+def stop(numbers: list[int]) -> None:
+    with Store() as store:
+        for number in numbers:
+            store.stop(number=number)
+
+
+def start_replay() -> None:
+    st.query_params["replay"] = f"{time.time():.1f}"
+
+
+def end_replay() -> None:
+    st.query_params.pop("replay", None)
+
+
+def replay_since() -> float | None:
+    try:
+        return float(st.query_params["replay"])
+    except (KeyError, ValueError):
+        return None
+
+
+def title_of(reading: Reading) -> str:
+    """`resnet101 on T4: eager against compile`."""
+    experiment = reading.experiment
+    models = ", ".join(experiment.models)
+    if len(experiment.models) > 2:
+        models = f"{len(experiment.models)} models"
+    machine = next((run.machine for run in reading.runs if run.machine), experiment.device)
+    arms = " against ".join(dict.fromkeys(variant.name for variant in experiment.variants))
+    return f"{models} on {machine}: {arms}"
+
+
+def conditions_of(reading: Reading) -> str:
+    """`batch 16 · fp32 · 1 000 samples an epoch · 30 epochs · 2 runs an arm`."""
+    experiment, work = reading.experiment, reading.runs[0].spec.workload
+    epochs, repeats = experiment.measurement.epochs, experiment.repeats
+    return " · ".join(
+        (
+            f"batch {work.batch_size}",
+            work.precision,
+            f"{count_text(work.samples)} samples an epoch",
+            "1 epoch" if epochs == 1 else f"{epochs} epochs",
+            "1 run an arm" if repeats == 1 else f"{repeats} runs an arm",
+        )
+    )
+
+
+def header(title: str) -> st.delta_generator.DeltaGenerator:
+    row = st.container(
+        horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+    )
+    row.title(plain(title), anchor=False, width="content")
+    return row.container(horizontal=True, width="content", vertical_alignment="center")
+
+
+def new_run_button(primary: bool) -> None:
+    if not VIEW_ONLY and st.button(
+        "New run",
+        type="primary" if primary else "secondary",
+        icon=":material/add:",
+        key="new_run",
+    ):
+        st.switch_page(PAGES / "run.py")
+
+
+asked = st.query_params.get("experiment")
+with Store() as store:
+    experiment = store.experiment(asked) if asked else newest(store)
+    reading = read(store, experiment, replay_since()) if experiment else None
+    busy = bool(store.runs(statuses=("running", "queued")))
+
+if asked and not (experiment and reading and reading.runs):
+    header("Live")
+    with st.container(border=True):
+        st.markdown(
+            "**There is no such experiment**  \nIt was deleted, or it lies in another data "
+            "folder. The address names it as:"
+        )
+        st.text(asked)
+        with st.container(horizontal=True):
+            if st.button("Watch the newest", icon=":material/monitoring:"):
+                st.switch_page(PAGES / "live.py")
+            if st.button("Results", icon=":material/table_rows:"):
+                st.switch_page(PAGES / "results.py")
+    st.stop()
+
+if experiment is None or reading is None:
+    header("Live")
+    with st.container(border=True):
+        st.markdown(
+            "**Nothing is running on this machine**  \nStart a run to watch its epochs come in "
+            "one by one."
+        )
+        new_run_button(primary=True)
+    st.stop()
+
+st.query_params["experiment"] = experiment.id
+if "replay" in st.query_params and not reading.replay:
+    end_replay()  # it is over
+
+# Buttons name the runs they were drawn for: a second press never stops the run after that.
+with header(title_of(reading)):
+    running = reading.running.run if reading.running else None
+    if reading.replay:
+        st.button("End the replay", icon=":material/stop_circle:", on_click=end_replay)
+    elif reading.active and not VIEW_ONLY:
+        if running:
+            with Store() as store:
+                stopping = store.stop_requested(running.number)
+            st.button(
+                "Stopping" if stopping else "Stop",
+                icon=":material/stop_circle:",
+                key="stop",
+                on_click=stop,
+                args=([running.number],),
+                disabled=stopping,
+                help="Stops this run within 5 seconds and frees the device. What was measured is "
+                "kept.",
+            )
+        if reading.queued:
+            st.button(
+                "Empty the queue",
+                type="tertiary",
+                key="empty",
+                on_click=stop,
+                args=([run.number for run in reading.queued],),
+                help="Takes the waiting runs of this experiment out of the queue. The one that is "
+                "measured goes on.",
+            )
+    elif not reading.active:
+        st.button(
+            "Replay" if busy else "Replay the last experiment",
+            icon=":material/replay:",
+            key="replay",
+            on_click=start_replay,
+            help="Shows how it went, ten times faster, from the stored times.",
+        )
+        new_run_button(primary=False)
+
+
+def ended_line(runs: list[Run]) -> str:
+    ends = [run.ended_at for run in runs if run.ended_at]
+    spent = sum(run.ended_at - run.started_at for run in runs if run.started_at and run.ended_at)
+    words = ["1 run" if len(runs) == 1 else f"{len(runs)} runs"]
+    words += [duration_text(spent)] if spent else []
+    words += [f"ended {when_text(max(ends), reader_zone())}"] if ends else []
+    line = ", ".join(words)
+    return line if busy else f"Nothing is running on this machine. This was the last: {line}."
+
+
+# What to look at. These stay outside of the timer: a choice must not race with it.
+names = list(dict.fromkeys(cell_names(experiment, reading.runs).values()))
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    choice = FOLLOW
+    if len(names) > 1:
+        followed = "Running now" if reading.active else "Latest"
+        choice = st.pills(
+            "Model and batch size",
+            [FOLLOW, *names],
+            default=FOLLOW,
+            required=True,
+            format_func=lambda name: followed if name == FOLLOW else plain(name),
+            key="cell",
+            bind="query-params",
+            label_visibility="collapsed",
+        )
+    elif reading.replay:
+        st.badge("replay, ten times faster", icon=":material/replay:", color="gray")
+    else:
+        st.caption(conditions_of(reading) if reading.active else ended_line(reading.runs))
+    second = st.segmented_control(
+        "Second chart",
+        [live_charts.SAVED, live_charts.TOTALS],
+        default=live_charts.SAVED,
+        required=True,
+        key="chart",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+if len(names) > 1:
+    if reading.replay:
+        st.badge("replay, ten times faster", icon=":material/replay:", color="gray")
+    elif not reading.active:
+        st.caption(ended_line(reading.runs))
+
+draw_answers(reading)
+draw_failures(reading, VIEW_ONLY)
+
+
+@st.fragment(run_every=1 if reading.active else None)
+def moving(experiment: Experiment, drawn: Reading) -> None:
+    """All that changes with time: drawn each second while there is something to wait for."""
+    with Store() as store:
+        current = read(store, experiment, replay_since())
+        if current.state != drawn.state:
+            st.rerun()
+        if current.active and not (current.replay or VIEW_ONLY) and not worker.alive():
+            worker.ensure()
+        needs = live_cards.needs_of(store, current)
+        if current.running:
+            live_cards.draw_phases(current.running, current.now)
+        if current.active:
+            live_cards.draw_progress(current, needs)
+        cell = cell_of(current, followed_cell(current) if choice == FOLLOW else choice)
+        place = f"{experiment.id} {cell.name}"
+        draw_metrics(cell, current, needs)
+        live_charts.draw_charts(cell, second, experiment.measurement.epochs, place)
+        left_half, right_half = st.columns(2, gap="small")
+        with left_half:
+            live_charts.draw_steps(store, cell, place)
+        with right_half, st.container(border=True, height="stretch"):
+            queue_tab, log_tab = st.tabs(["Queue", "Log"], key="side")
+            with queue_tab:
+                live_cards.draw_queue(store, current, needs)
+            with log_tab:
+                live_cards.draw_log(_logged(current))
+
+
+def _logged(current: Reading) -> Run | None:
+    """Whose log is shown: the running run's, else that of the run which ended last."""
+    if current.running:
+        return current.running.run
+    begun = [run for run in current.runs if run.started_at]
+    return begun[-1] if begun else None
+
+
+moving(experiment, reading)

@@ -1,0 +1,168 @@
+"""What the live page says of the way to the answer: phases, progress, queue and log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from bench_core.pairing import Measured
+from bench_core.paths import logs_dir
+from bench_core.progress import Standing, expected_seconds, phases, seconds_left, share_done
+from bench_core.run import Run
+from bench_core.store import Store
+from bench_core.units import (
+    NO_BREAK,
+    duration_text,
+    estimate_text,
+)
+from pages.parts.live_reading import Reading, kept, read
+from pages.parts.text import plain
+
+LOG_LINES, LOG_BYTES = 200, 64_000
+SIDE_HEIGHT = 300
+
+BADGES: dict[Standing, tuple[str, str]] = {
+    "done": ("green", ":material/check: "),
+    "now": ("blue", ":material/sync: "),
+    "compiling": ("orange", ":material/sync: "),
+    "to come": ("gray", ""),
+    "failed": ("red", ":material/error: "),
+}
+
+
+def needs_of(store: Store, reading: Reading) -> dict[int, float]:
+    """Seconds that each running or queued run of this data folder still needs, by its number.
+
+    In the order in which they are measured. A replay knows its own runs only.
+    """
+    needs = _left(reading)
+    if not reading.replay:
+        others = [
+            run
+            for run in store.runs(statuses=("running", "queued"))
+            if run.experiment_id != reading.experiment.id
+        ]
+        ids = tuple(dict.fromkeys(run.experiment_id for run in others))
+        key = (tuple((run.number, run.status) for run in others), reading.now // 10)
+        needs.update(kept("live_others", key, lambda: _left_of_others(store, ids)))
+    return dict(sorted(needs.items()))
+
+
+def _left(reading: Reading) -> dict[int, float]:
+    expected = kept(
+        f"live_expected_{reading.experiment.id}",
+        reading.state,
+        lambda: expected_seconds(reading.measured),
+    )
+    return seconds_left(reading.measured, expected, reading.now)
+
+
+def _left_of_others(store: Store, ids: Sequence[str]) -> dict[int, float]:
+    left: dict[int, float] = {}
+    for experiment_id in ids:
+        experiment = store.experiment(experiment_id)
+        if experiment:
+            left.update(_left(read(store, experiment, None)))
+    return left
+
+
+def draw_phases(one: Measured, now: float) -> None:
+    words = []
+    for phase in phases(one, now):
+        color, icon = BADGES[phase.standing]
+        words.append(f":{color}-badge[{icon}{plain(phase.text)}]")
+    st.markdown(" ".join(words))
+
+
+def draw_progress(reading: Reading, needs: Mapping[int, float]) -> None:
+    """`Run 2 of 4 · compile · about 12 minutes left`, and a bar over the whole experiment.
+
+    `needs` is `needs_of`: what waits before this experiment is part of the time left.
+    """
+    runs, running = reading.runs, reading.running
+    own = {run.number: needs[run.number] for run in runs if run.number in needs}
+    ahead = [number for number in needs if number not in own and number < max(own, default=0)]
+    if running:
+        place = f"Run {runs.index(running.run) + 1} of {len(runs)}"
+        words = [place, plain(running.run.spec.variant.name_with_cache)]
+    else:
+        words = [f"Run {len(runs) - len(own) + 1} of {len(runs)} is next"]
+        if ahead:
+            words.append(f"waiting for {runs_text(len(ahead))} of other experiments")
+    seconds = sum(own.values()) + sum(needs[number] for number in ahead)
+    words.append(f"{estimate_text(seconds)} left")
+    st.progress(share_done(reading.measured, own, reading.now), text=" · ".join(words))
+
+
+def runs_text(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+# Queue and log
+
+
+def draw_queue(store: Store, reading: Reading, needs: Mapping[int, float]) -> None:
+    """All that this data folder has in hand, other experiments too, in the order of measuring."""
+    runs = reading.runs if reading.replay else store.runs(statuses=("running", "queued"))
+    waiting = [run for run in runs if run.number in needs]
+    if not waiting:
+        st.caption("Nothing is running and nothing waits.")
+        return
+    rows: dict[str, list[object]] = {"": [], "Run": [], "Variant": [], "Starts": []}
+    clock, place = 0.0, 0
+    for run in sorted(waiting, key=lambda run: (run.status != "running", run.number)):
+        work = run.spec.workload
+        rows["Run"].append(f"{work.model} · batch {work.batch_size}")
+        rows["Variant"].append([run.spec.variant.name])
+        if run.status == "running":
+            rows[""].append("now")
+            rows["Starts"].append(f"{_minutes(needs[run.number])} left")
+        else:
+            place += 1
+            rows[""].append(str(place))
+            rows["Starts"].append(f"in {_minutes(clock)}" if clock else "next")
+        clock += needs[run.number]
+    arms = list(dict.fromkeys(run.spec.variant.name for run in waiting))
+    st.dataframe(
+        rows,
+        hide_index=True,
+        height=SIDE_HEIGHT,
+        placeholder="",
+        column_config={
+            "": st.column_config.TextColumn(width=48),
+            "Variant": st.column_config.MultiselectColumn(
+                options=arms, color=["gray" if arm == "eager" else "orange" for arm in arms]
+            ),
+        },
+        alt="Runs in the order in which they are measured",
+    )
+
+
+def _minutes(seconds: float) -> str:
+    """Short, for a narrow cell: `12 min`, `1 h 16 min`."""
+    minutes = max(1, round(seconds / 60))
+    return duration_text(60 * minutes) if minutes > 2 else f"{minutes}{NO_BREAK}min"
+
+
+def draw_log(run: Run | None) -> None:
+    """The end of what compilers and libraries printed; the worker's own words between runs."""
+    name = f"{run.id}.log" if run else "worker.log"
+    text = log_tail(logs_dir() / name)
+    if not text:
+        st.caption("Nothing was printed so far." if run else "No log yet.")
+        return
+    with st.container(height=SIDE_HEIGHT, border=False, autoscroll=True):
+        st.code(text, language=None, wrap_lines=True)
+
+
+def log_tail(path: Path) -> str:
+    """The last lines of a log, or nothing."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - LOG_BYTES))
+            lines = log.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return ""
+    return "\n".join(lines[-LOG_LINES:])

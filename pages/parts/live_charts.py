@@ -1,0 +1,192 @@
+"""The three charts of the live page: seconds per epoch, seconds saved, single steps.
+
+Each is built when there is something new and handed on as the same text otherwise, so that a
+second in which nothing ended costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from bench_core.chart_titles import epochs_title, saved_title, steps_title
+from bench_core.figures import (
+    Line,
+    Saved,
+    cumulative_seconds,
+    epoch_seconds,
+    seconds_saved,
+    step_times,
+)
+from bench_core.pairing import Comparison, Measured
+from bench_core.spec import Cache
+from bench_core.stats import seconds_saved as saved_by_epoch
+from bench_core.store import Store
+from pages.parts.live_chart import live_chart
+from pages.parts.live_reading import Cell, kept, latest_steps
+from pages.parts.text import plain
+
+HEIGHT = 290
+CACHES: tuple[Cache, ...] = ("cold", "off", "warm")
+SAVED, TOTALS = "Seconds saved", "Running totals"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as the text that the browser gets; without one only the words stand there."""
+
+    text: str
+    title: str
+    caption: str
+
+    def to_json(self) -> str:
+        return self.text
+
+
+def draw_charts(cell: Cell, second: str, epochs: int, place: str) -> None:
+    """The first two charts side by side. `place` names what is watched: another starts unzoomed."""
+    left, right = st.columns(2, gap="small")
+    with left:
+        _card("epochs", (place, cell.key), lambda: _epochs_chart(cell, epochs, place))
+    with right:
+        build = _saved_chart if second == SAVED else _totals_chart
+        _card("saved", (place, second, cell.key), lambda: build(cell, epochs, place))
+
+
+def draw_steps(store: Store, cell: Cell, place: str) -> None:
+    _card("steps", (place, cell.key), lambda: _steps_chart(latest_steps(store, cell), place))
+
+
+def _card(name: str, key: Hashable, build: Callable[[], Drawn]) -> None:
+    drawn = kept(f"live_{name}", key, build)
+    with st.container(border=True, gap="xsmall", height="stretch"):
+        st.markdown(f"**{plain(drawn.title)}**")
+        st.caption(drawn.caption)
+        if drawn.text:
+            live_chart(
+                drawn, key=f"{name}_chart", height=HEIGHT, alt=f"{drawn.title}. {drawn.caption}"
+            )
+
+
+def _drawn(figure: go.Figure, caption: str) -> Drawn:
+    return Drawn(figure.to_json(), figure.layout.meta["title"], caption)
+
+
+def _epochs_chart(cell: Cell, epochs: int, place: str) -> Drawn:
+    lines = [Line.of(one) for one in cell.measured if one.epochs]
+    if not lines:
+        return Drawn("", "No epoch has ended", "Seconds per epoch stand here once one has.")
+    title = epochs_title(lines, steady_seconds(cell.measured), cell.baseline)
+    caption = "Seconds per epoch. Hatched: of which compiling."
+    if any(sum(other.arm == line.arm for other in lines) > 1 for line in lines):
+        caption = "Seconds per epoch, a line a run. Hatched: of which compiling."
+    return _drawn(epoch_seconds(lines, epochs=epochs, title=title, uirevision=place), caption)
+
+
+def steady_seconds(measured: Sequence[Measured]) -> dict[str, float]:
+    """Seconds of a steady epoch by arm: the mean of its runs' medians."""
+    medians: dict[str, list[float]] = {}
+    for one in measured:
+        if one.steady.median_seconds is not None:
+            medians.setdefault(one.run.spec.variant.name, []).append(one.steady.median_seconds)
+    return {arm: fmean(seconds) for arm, seconds in medians.items()}
+
+
+def _saved_chart(cell: Cell, epochs: int, place: str) -> Drawn:
+    curves = saved_curves(cell)
+    if not curves:
+        return _nothing_to_compare(cell)
+    figure = seconds_saved(
+        curves,
+        baseline=cell.baseline,
+        epochs=epochs,
+        title=saved_title(curves[0]),
+        uirevision=f"{place} {SAVED}",
+    )
+    return _drawn(
+        figure, f"Seconds saved so far against {cell.baseline}, all compile time counted."
+    )
+
+
+def _totals_chart(cell: Cell, epochs: int, place: str) -> Drawn:
+    curves = saved_curves(cell)
+    if not curves:
+        return _nothing_to_compare(cell)
+    arm, _, seconds = _candidates(cell)[0]
+    figure = cumulative_seconds(
+        [Line(cell.baseline, _mean_epochs(cell.measured, cell.baseline)), Line(arm, seconds)],
+        even=curves[0].even,
+        epochs=epochs,
+        title=saved_title(curves[0]),
+        uirevision=f"{place} {TOTALS}",
+    )
+    return _drawn(figure, "Seconds since the first epoch began, all compile time counted.")
+
+
+def _nothing_to_compare(cell: Cell) -> Drawn:
+    caption = f"Seconds saved against {cell.baseline} stand here once another variant has an epoch."
+    return Drawn("", "Nothing to compare yet", caption)
+
+
+def saved_curves(cell: Cell) -> list[Saved]:
+    """Each other arm against the baseline, from each state of the cache it started from."""
+    before = _mean_epochs(cell.measured, cell.baseline)
+    if not before:
+        return []
+    pairs = {pair.candidate.variant.name: pair for pair in cell.comparisons}
+    curves = []
+    for arm, cache, after in _candidates(cell):
+        pair = pairs.get(arm)
+        curves.append(
+            Saved(
+                arm=arm,
+                seconds=saved_by_epoch(before, after),
+                warm=cache == "warm",
+                gain_seconds=_gain_seconds(pair) if pair else None,
+                even=pair.break_even(cache) if pair else None,
+            )
+        )
+    return curves
+
+
+def _gain_seconds(pair: Comparison) -> float:
+    return pair.baseline.epoch_seconds - pair.candidate.epoch_seconds
+
+
+def _candidates(cell: Cell) -> list[tuple[str, Cache, list[float]]]:
+    """Arm, cache and mean epochs of what is compared; what is measured now comes first."""
+    arms = list(dict.fromkeys(one.run.spec.variant.name for one in cell.measured))
+    pair = cell.candidate
+    now = pair.candidate.variant.name if pair else None
+    arms.sort(key=lambda arm: arm != now)
+    return [
+        (arm, cache, seconds)
+        for arm in arms
+        if arm != cell.baseline
+        for cache in CACHES
+        if (seconds := _mean_epochs(cell.measured, arm, cache))
+    ]
+
+
+def _mean_epochs(measured: Sequence[Measured], arm: str, cache: Cache | None = None) -> list[float]:
+    """Seconds of epoch 1, 2, ...: the mean of the arm's longest runs."""
+    runs = [
+        one.wall_seconds
+        for one in measured
+        if one.run.spec.variant.name == arm and cache in (None, one.run.spec.variant.cache)
+    ]
+    longest = max((len(run) for run in runs), default=0)
+    whole = [run for run in runs if len(run) == longest]
+    return [fmean(seconds) for seconds in zip(*whole, strict=True)]
+
+
+def _steps_chart(steps: Mapping[str, Sequence[float]], place: str) -> Drawn:
+    if not any(steps.values()):
+        return Drawn("", "No step was timed", "Times of single steps stand here after an epoch.")
+    figure = step_times(steps, title=steps_title(steps), uirevision=place)
+    caption = "Time of single steps in the last three epochs, thinned to 300 points."
+    return _drawn(figure, caption)

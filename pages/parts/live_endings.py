@@ -1,0 +1,159 @@
+"""How runs ended: the answers, and the failures with the way on. Drawn when a run ends."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import streamlit as st
+
+from bench_core import worker
+from bench_core.pairing import LeftOut, comparisons
+from bench_core.progress import baseline_of
+from bench_core.run import ENDED, Run
+from bench_core.spec import Experiment
+from bench_core.store import Store
+from bench_core.units import bytes_text
+from pages.parts.live_reading import Reading, cell_names
+from pages.parts.text import plain
+
+PAGES = Path(__file__).resolve().parents[1]
+MOST_FAILURES = 3
+
+
+def draw_answers(reading: Reading) -> None:
+    """The answer of each model and batch size whose runs have all ended."""
+    names = cell_names(reading.experiment, reading.runs)
+    unended = {names[run.number] for run in reading.runs if run.status not in ENDED}
+    ended = [one for one in reading.measured if names[one.run.number] not in unended]
+    if not ended:
+        return
+    found = comparisons(ended, baseline_of(reading.experiment.variants))
+    several = len(set(names.values())) > 1
+    for pair in found.pairs:
+        with st.container(border=True, gap="xsmall"):
+            name = names[pair.candidate.runs[0].run.number]
+            with st.container(
+                horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+            ):
+                icon = VERDICT_ICONS.get(pair.speedup.verdict or "", FIRST_LOOK_ICON)
+                st.markdown(f"{icon} **{plain(pair.headline)}**", width="content")
+                st.page_link(
+                    PAGES / "compare.py",
+                    label="Compare",
+                    icon=":material/balance:",
+                    query_params={"experiment": reading.experiment.id},
+                )
+            words = plain(pair.detail)
+            if several:
+                words = f"{plain(name)}: {words}"
+            st.caption(words)
+    _not_compared(reading, found.left_out)
+
+
+def _not_compared(reading: Reading, left_out: tuple[LeftOut, ...]) -> None:
+    """Runs without a part in the answers, and why. Failed ones have a card of their own."""
+    reasons: dict[str, list[int]] = {}
+    for left in left_out:
+        for run in left.runs:
+            if run.status != "failed":
+                reason = left.reason if run.status == "done" else run.reason or left.reason
+                reasons.setdefault(reason, []).append(reading.runs.index(run) + 1)
+    if reasons:
+        lines = [f"{_who(places)}: {plain(reason)}" for reason, places in reasons.items()]
+        st.caption("Not compared. " + "  \n".join(lines))
+
+
+def _who(places: list[int]) -> str:
+    if len(places) == 1:
+        return f"Run {places[0]}"
+    return f"Runs {', '.join(map(str, places[:-1]))} and {places[-1]}"
+
+
+FIRST_LOOK_ICON = ":gray[:material/search:]"
+VERDICT_ICONS = {
+    "faster": ":green[:material/trending_up:]",
+    "slower": ":red[:material/trending_down:]",
+    "no difference shown": ":gray[:material/trending_flat:]",
+}
+
+
+def draw_failures(reading: Reading, view_only: bool) -> None:
+    """A card a failure; runs that failed alike share one."""
+    alike: dict[tuple[str, str | None, str | None], list[Run]] = {}
+    for run in reading.runs:
+        if run.status == "failed":
+            alike.setdefault((run.title, run.failure, run.reason), []).append(run)
+    groups = list(alike.values())[::-1]
+    for runs in groups[:MOST_FAILURES]:
+        _failure(reading, runs, view_only)
+    if len(groups) > MOST_FAILURES:
+        st.page_link(
+            PAGES / "results.py",
+            label=f"{len(groups) - MOST_FAILURES} more kinds of failure",
+            query_params={"experiment": reading.experiment.id},
+        )
+
+
+def _failure(reading: Reading, runs: list[Run], view_only: bool) -> None:
+    run, places = runs[-1], [reading.runs.index(run) + 1 for run in runs]
+    with st.container(border=True, gap="xsmall"):
+        st.markdown(
+            f":red[:material/error:] **{_who(places)} failed: {plain(run.failure or 'error')}**"
+        )
+        facts = [run.title, run.machine or run.spec.device]
+        if run.environment:
+            memory = run.environment.device_memory_bytes or run.environment.memory_bytes
+            facts.append(f"{bytes_text(memory)} of memory")
+        goes_on = any(other.status in ("running", "queued") for other in reading.runs)
+        st.caption(plain(" · ".join(facts)) + ("  \nThe other runs go on." if goes_on else ""))
+        if run.reason:
+            st.markdown(plain(run.reason))
+        if run.failure == "out of memory" and not view_only and not reading.replay:
+            _smaller_batch(reading.experiment, run)
+        if run.traceback:
+            with st.expander("Show the traceback", type="compact"):
+                st.code(run.traceback, language=None, wrap_lines=True)
+
+
+def _smaller_batch(experiment: Experiment, run: Run) -> None:
+    work = run.spec.workload
+    half = work.batch_size // 2
+    if not half:
+        return
+    # One id for one offer: a second press, or a second tab, queues nothing more.
+    text = f"{experiment.id} {work.model} {work.precision} {half}"
+    smaller = experiment.changed(
+        id=hashlib.sha256(text.encode()).hexdigest()[:12],
+        preset="custom",
+        models=(work.model,),
+        batch_sizes=(half,),
+        precisions=(work.precision,),
+    )
+    with Store() as store:
+        queued = store.experiment(smaller.id) is not None
+    if queued:
+        st.page_link(
+            PAGES / "live.py",
+            label=f"Queued with batch {half}: watch it",
+            icon=":material/arrow_forward:",
+            query_params={"experiment": smaller.id},
+        )
+    else:
+        st.button(
+            f"Queue it with batch {half}",
+            icon=":material/add:",
+            key=f"smaller_{smaller.id}",
+            on_click=queue(smaller),
+            help="Queues all variants with this batch size, as an experiment of their own.",
+        )
+
+
+def queue(experiment: Experiment) -> Callable[[], None]:
+    def put() -> None:
+        with Store() as store:
+            store.queue(experiment)
+        worker.ensure()
+
+    return put

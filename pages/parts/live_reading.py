@@ -1,0 +1,187 @@
+"""What the live page knows at one moment, read from the store; only what changed is read.
+
+Ended runs are kept between readings (measured.py). A running run is read again once its phase
+says that there is a new epoch. In a replay the same runs are shown as they stood earlier.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import streamlit as st
+
+from bench_core.pairing import Comparison, Measured, comparisons, measure
+from bench_core.progress import as_of, baseline_of, moment_after
+from bench_core.run import ENDED, Run
+from bench_core.spec import Experiment
+from bench_core.store import Store
+from pages.parts.measured import measured_runs
+
+REPLAY_SPEED = 10.0
+STEP_EPOCHS = 3
+MOST_KEPT = 200
+T = TypeVar("T")
+
+
+def kept(name: str, key: Hashable, build: Callable[[], T]) -> T:
+    """What `build` made for this key in this session; made again only when the key is another."""
+    slot = st.session_state.get(name)
+    if slot is None or slot[0] != key:
+        slot = st.session_state[name] = (key, build())
+    return slot[1]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An experiment with all of its runs as they stand at `now`, a time of day."""
+
+    experiment: Experiment
+    measured: tuple[Measured, ...]
+    now: float
+    replay: bool
+
+    @property
+    def runs(self) -> list[Run]:
+        return [one.run for one in self.measured]
+
+    @property
+    def running(self) -> Measured | None:
+        return next((one for one in self.measured if one.run.status == "running"), None)
+
+    @property
+    def queued(self) -> list[Run]:
+        return [run for run in self.runs if run.status == "queued"]
+
+    @property
+    def active(self) -> bool:
+        return self.replay or any(run.status not in ENDED for run in self.runs)
+
+    @property
+    def state(self) -> Hashable:
+        """Changes when a run starts or ends: then the whole page is drawn again."""
+        return self.replay, tuple((run.number, run.status) for run in self.runs)
+
+
+def read(store: Store, experiment: Experiment, replay_since: float | None) -> Reading:
+    """The experiment now, or in a replay that was started at `replay_since` (a time of day)."""
+    runs = store.runs(experiment.id)
+    now = time.time()
+    ended = [run for run in runs if run.status in ENDED]
+    by_number = {one.run.number: one for one in measured_runs(store, ended)}
+    for run in runs:
+        if run.number not in by_number:
+            by_number[run.number] = _unended(store, run)
+    measured = [by_number[run.number] for run in runs]
+    moment = None
+    if replay_since is not None and len(ended) == len(runs):
+        moment = moment_after(runs, max(0.0, now - replay_since) * REPLAY_SPEED)
+    if moment is not None:
+        return Reading(experiment, tuple(as_of(measured, moment)), moment, replay=True)
+    return Reading(experiment, tuple(measured), now, replay=False)
+
+
+@st.cache_resource(show_spinner=False)
+def _kept_running() -> dict[str, tuple[Hashable, Measured]]:
+    return {}
+
+
+def _unended(store: Store, run: Run) -> Measured:
+    if run.status == "queued":
+        return measure(run, [])
+    runs = _kept_running()
+    # An epoch is stored before the phase of the next one is.
+    key = (run.phase, run.phase_epoch)
+    if run.id not in runs or runs[run.id][0] != key:
+        if len(runs) > MOST_KEPT:
+            runs.clear()
+        runs[run.id] = (key, measure(run, store.epochs([run.number])[run.number]))
+    one = runs[run.id][1]
+    return replace(one, run=run)
+
+
+# The runs that belong together
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one model and batch size; comparisons count what a running run has so far."""
+
+    name: str
+    measured: tuple[Measured, ...]
+    baseline: str
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def candidate(self) -> Comparison | None:
+        """The comparison of the arm that is measured now, else of the last one."""
+        running = [m.run.spec.variant.name for m in self.measured if m.run.status == "running"]
+        for pair in self.comparisons:
+            if pair.candidate.variant.name in running:
+                return pair
+        return self.comparisons[-1] if self.comparisons else None
+
+    @property
+    def key(self) -> Hashable:
+        """Changes when there is something new to draw."""
+        return self.name, tuple((m.run.number, m.run.status, len(m.epochs)) for m in self.measured)
+
+
+def cell_names(experiment: Experiment, runs: Sequence[Run]) -> dict[int, str]:
+    """The cell of each run by its number, in words that tell the cells apart."""
+    names = {}
+    for run in runs:
+        work = run.spec.workload
+        words = [work.model, f"batch {work.batch_size}"]
+        if len(experiment.precisions) > 1:
+            words.append(work.precision)
+        names[run.number] = " · ".join(words)
+    return names
+
+
+def cell_of(reading: Reading, name: str) -> Cell:
+    """The cell of that name, with comparisons of what is measured so far."""
+    names = cell_names(reading.experiment, reading.runs)
+    measured = tuple(one for one in reading.measured if names[one.run.number] == name)
+    key = tuple((m.run.number, m.run.status, len(m.epochs)) for m in measured)
+    baseline = baseline_of(reading.experiment.variants)
+
+    def compare() -> tuple[Comparison, ...]:
+        so_far = [replace(one, run=_as_ended(one.run)) for one in measured]
+        return comparisons(so_far, baseline).pairs
+
+    pairs = kept("live_pairs", (reading.experiment.id, key), compare)
+    return Cell(name, measured, baseline.name, pairs)
+
+
+def followed_cell(reading: Reading) -> str:
+    """The cell being measured, else the one measured last, else the first in the queue."""
+    names = cell_names(reading.experiment, reading.runs)
+    running = reading.running
+    if running is None:
+        begun = [one for one in reading.measured if one.epochs]
+        running = begun[-1] if begun else reading.measured[0]
+    return names[running.run.number]
+
+
+def _as_ended(run: Run) -> Run:
+    """Comparisons leave out what still runs; here its epochs so far are wanted."""
+    return replace(run, status="stopped") if run.status == "running" else run
+
+
+def latest_steps(store: Store, cell: Cell) -> dict[str, tuple[float, ...]]:
+    """Seconds of the single steps in the last three epochs of each arm's latest run.
+
+    Epochs in which something was compiled are left out as long as there are others.
+    """
+    latest = {one.run.spec.variant.name: one for one in cell.measured if one.epochs}
+    steps: dict[str, tuple[float, ...]] = {}
+    for arm, one in latest.items():
+        epochs = store.epochs([one.run.number], steps=True)[one.run.number][: len(one.epochs)]
+        quiet = [epoch for epoch in epochs if not epoch.compile_seconds] or epochs
+        steps[arm] = tuple(
+            second for epoch in quiet[-STEP_EPOCHS:] for second in epoch.step_seconds
+        )
+    return steps
