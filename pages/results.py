@@ -56,7 +56,7 @@ def confirm_delete(runs: list[Run]) -> None:
                 store.delete(ended)
             st.session_state.ticked = []
             st.rerun()
-        if st.button("Keep them" if len(runs) > 1 else "Keep it", key="keep"):
+        if st.button("Cancel", key="keep"):
             st.rerun()
 
 
@@ -103,14 +103,14 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         machines,
         selection_mode="multi",
         format_func=plain,
-        key="machine",
+        key="machines",
         bind="query-params",
     )
     chosen_statuses = st.pills(
         "Status",
         list(dict.fromkeys(run.status for run in runs)),
         selection_mode="multi",
-        key="status",
+        key="statuses",
         bind="query-params",
     )
     chosen_model = st.selectbox(
@@ -118,7 +118,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         sorted({run.spec.workload.model for run in runs}),
         index=None,
         placeholder="All models",
-        key="model",
+        key="model_name",
         bind="query-params",
         width=190,
     )

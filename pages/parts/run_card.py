@@ -179,9 +179,14 @@ def environment(run: Run) -> Iterator[tuple[str, str]]:
     cores = f"{env.cpu_affinity} of {env.cpu_cores} cores"
     yield "Processor", f"{plain(env.cpu_name)}, {cores}, {plain(env.cpu_isa)}"
     yield "Memory", bytes_text(env.memory_bytes)
-    versions = (("torch", env.torch), ("torchvision", env.torchvision), ("CUDA", env.cuda))
-    versions += (("cuDNN", env.cudnn), ("driver", env.driver))
-    yield "Software", " · ".join(f"{name} {plain(text)}" for name, text in versions if text)
+    versions = {
+        "torch": env.torch,
+        "torchvision": env.torchvision,
+        "CUDA": env.cuda,
+        "cuDNN": env.cudnn,
+        "driver": env.driver,
+    }
+    yield "Software", " · ".join(f"{name} {plain(text)}" for name, text in versions.items() if text)
     yield "System", f"{plain(env.os)}, Python {plain(env.python)}"
     yield "C++ compiler", plain(env.compiler) if env.compiler else ":yellow[none found]"
     yield "Benchmark", f"version {plain(env.bench_version)}"

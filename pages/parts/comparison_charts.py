@@ -1,0 +1,176 @@
+"""The charts of Compare: one card each, titled with what it shows, for one chosen pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from bench_core import figures, stats
+from bench_core.chart_frame import CONFIG, machine_styles
+from bench_core.chart_titles import epochs_title
+from bench_core.loss_figure import loss_by_epoch, on_log_axes
+from bench_core.pairing import Arm, Comparison
+from bench_core.spec import Cache
+from pages.parts.comparison_words import batch_title, pair_name, saved_title
+from pages.parts.text import plain
+
+HEIGHT = 290
+# A projection much longer than what was measured would flatten what was measured.
+LONGEST_PROJECTION = 4
+
+
+def chart_card(title: str, caption: str, figure: go.Figure, key: str) -> None:
+    with st.container(border=True, gap="xsmall", height="stretch"):
+        st.markdown(f"**{plain(title)}**")
+        st.caption(plain(caption))
+        figure.update_layout(height=HEIGHT)
+        st.plotly_chart(figure, key=key, config=CONFIG, alt=f"{title}. {caption}")
+
+
+def speedup_card(chosen: Comparison, pairs: Sequence[Comparison], machines: Sequence[str]) -> None:
+    """Speedup by batch size, a line a machine; the chosen pair's model, precision and arm."""
+    alike = [pair for pair in pairs if _varies_in_batch_only(pair, chosen)]
+    points = []
+    for pair in alike:
+        speedup = pair.speedup
+        ends = (speedup.low, speedup.high)
+        batch = pair.workload.batch_size
+        points.append(figures.SpeedupPoint(pair.machine, batch, speedup.ratio, *ends))
+    first_looks = any(pair.speedup.kind == "first look" for pair in alike)
+    caption = f"{chosen.workload.model}, {chosen.candidate.variant.name}: speedup " + (
+        "with 95 % interval. Hollow: a first look without one."
+        if first_looks
+        else "with 95 % interval; above 1 is faster."
+    )
+    mine = [pair for pair in alike if pair.machine == chosen.machine]
+    title = batch_title(mine, absolute=False)
+    styles = machine_styles(machines)
+    chart_card(title, caption, figures.speedup_by_batch(points, styles, title=title), "by_batch")
+
+
+def seconds_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
+    """Steady seconds per epoch by batch size, a bar an arm, on the chosen pair's machine."""
+    alike = [
+        pair
+        for pair in pairs
+        if pair.machine == chosen.machine and _varies_in_batch_only(pair, chosen)
+    ]
+    bars = [
+        figures.SecondsBar(arm.variant.name, pair.workload.batch_size, arm.epoch_seconds)
+        for pair in alike
+        for arm in (pair.baseline, pair.candidate)
+    ]
+    title = batch_title(alike, absolute=True)
+    caption = f"{chosen.workload.model} on {chosen.machine}: seconds of a steady epoch."
+    figure = figures.absolute_seconds_by_batch(bars, title=title)
+    chart_card(title, caption, figure, "by_batch")
+
+
+def _varies_in_batch_only(pair: Comparison, chosen: Comparison) -> bool:
+    return (
+        pair.candidate.variant == chosen.candidate.variant
+        and pair.workload.changed(batch_size=chosen.workload.batch_size) == chosen.workload
+        and (pair.torch == chosen.torch or pair.machine != chosen.machine)
+    )
+
+
+def saved_card(chosen: Comparison) -> None:
+    """Seconds saved against the baseline, from a cold and from a warm cache."""
+    curves = [curve for cache in ("cold", "warm") if (curve := _saved(chosen, cache))]
+    if not curves:  # backends without a cache
+        curves = [curve for curve in (_saved(chosen, "off"), _saved(chosen, None)) if curve][:1]
+    measured = max(len(curve.seconds) for curve in curves)
+    evens = [curve.even.epoch for curve in curves if curve.even and curve.even.epoch]
+    reach = [even * 1.15 for even in evens if even <= LONGEST_PROJECTION * measured]
+    title = saved_title(chosen)
+    figure = figures.seconds_saved(
+        curves,
+        baseline=chosen.baseline.variant.name,
+        epochs=round(max([measured, *reach])),
+        title=title,
+    )
+    caption = "Seconds saved so far against the baseline, all compile time counted"
+    caption += ", with the 95 % band." if len(curves[0].low) else "."
+    chart_card(title, caption, figure, "over_epochs")
+
+
+def _saved(pair: Comparison, cache: Cache | None) -> figures.Saved | None:
+    candidate = _mean_epochs(pair.candidate, cache)
+    baseline = _mean_epochs(pair.baseline, None)
+    if not candidate or not baseline:
+        return None
+    saved = stats.seconds_saved(baseline, candidate)
+    epoch, speedup = pair.baseline.epoch_seconds, pair.speedup
+    low: list[float] = []
+    high: list[float] = []
+    if speedup.low and speedup.high and cache != "warm":
+        # The interval of the ratio, carried through the epochs: start-up is taken as measured.
+        slow, fast = (epoch * (1 / speedup.ratio - 1 / end) for end in (speedup.low, speedup.high))
+        low = [value + count * slow for count, value in enumerate(saved, start=1)]
+        high = [value + count * fast for count, value in enumerate(saved, start=1)]
+    return figures.Saved(
+        arm=pair.candidate.variant.name,
+        seconds=saved,
+        warm=cache == "warm",
+        gain_seconds=epoch - pair.candidate.epoch_seconds,
+        even=pair.break_even(cache) if cache else None,
+        low=low,
+        high=high,
+    )
+
+
+def _mean_epochs(arm: Arm, cache: Cache | None) -> list[float]:
+    """Mean wall seconds of each epoch over the runs that started from `cache` (None: all)."""
+    runs = [one.wall_seconds for one in arm.runs if cache in (None, one.run.spec.variant.cache)]
+    return [fmean(epoch) for epoch in zip(*runs, strict=False)] if runs else []
+
+
+def cumulative_card(chosen: Comparison, log: bool) -> None:
+    """Seconds since the start of both arms, from a cold cache if that was measured."""
+    cold = _mean_epochs(chosen.candidate, "cold")
+    lines = [
+        figures.Line(chosen.baseline.variant.name, _mean_epochs(chosen.baseline, None)),
+        figures.Line(chosen.candidate.variant.name, cold or _mean_epochs(chosen.candidate, None)),
+    ]
+    even = chosen.break_even_cold if cold else None
+    title = saved_title(chosen)
+    figure = figures.cumulative_seconds(lines, even=even, title=title)
+    caption = "Seconds since the first epoch began, all compile time counted."
+    chart_card(title, caption, on_log_axes(figure) if log else figure, "over_epochs")
+
+
+def epochs_card(chosen: Comparison, log: bool) -> None:
+    """Seconds of each epoch of every run of the pair."""
+    arms = (chosen.baseline, chosen.candidate)
+    lines = [figures.Line.of(one) for arm in arms for one in arm.runs]
+    steady = {arm.variant.name: arm.epoch_seconds for arm in arms}
+    title = epochs_title(lines, steady, chosen.baseline.variant.name)
+    figure = figures.epoch_seconds(lines, title=title)
+    caption = f"{pair_name(chosen)}. Seconds of each epoch, a line a run."
+    chart_card(title, caption, on_log_axes(figure) if log else figure, "epochs")
+
+
+def loss_card(chosen: Comparison, log: bool) -> None:
+    """Loss curves of both arms, where the runs have them."""
+    losses = {
+        arm.variant.name: curves
+        for arm in (chosen.baseline, chosen.candidate)
+        if (curves := _losses(arm))
+    }
+    ends = {arm: fmean(curve[-1] for curve in curves) for arm, curves in losses.items()}
+    title = "Losses at the end: " + ", ".join(f"{arm} {loss:.3g}" for arm, loss in ends.items())
+    figure = loss_by_epoch(losses, title=title)
+    caption = "Mean training loss of each epoch, a line a run."
+    chart_card(title, caption, on_log_axes(figure) if log else figure, "loss")
+
+
+def has_loss(chosen: Comparison) -> bool:
+    return bool(_losses(chosen.baseline) and _losses(chosen.candidate))
+
+
+def _losses(arm: Arm) -> list[list[float]]:
+    curves = [[e.loss for e in one.epochs if e.loss is not None] for one in arm.runs]
+    return [curve for curve in curves if curve]
