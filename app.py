@@ -37,8 +37,7 @@ def serve_plotly_js(request: Request) -> FileResponse:
 
 
 if get_script_run_ctx(suppress_warning=True) is None:
-    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
-    path = f"/{base}/plotly.min.js" if base else "/plotly.min.js"
-    app = st.App(ENTRY, routes=[Route(path, serve_plotly_js)])
-else:  # AppTest runs this file as a script of a session
+    # Any folder: the page asks beside its own address, which server.baseUrlPath may have moved.
+    app = st.App(ENTRY, routes=[Route("/{folder:path}plotly.min.js", serve_plotly_js)])
+else:  # AppTest runs this file as the script of a session
     runpy.run_path(str(ENTRY), run_name="__main__")

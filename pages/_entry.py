@@ -42,7 +42,9 @@ page = st.navigation(
             icon=":material/balance:",
             url_path="comparison",
         ),
-        st.Page(HERE / "results.py", title="Results", icon=":material/table_rows:", url_path="runs"),
+        st.Page(
+            HERE / "results.py", title="Results", icon=":material/table_rows:", url_path="runs"
+        ),
     ],
     position="top",
 )
