@@ -15,14 +15,13 @@ import streamlit as st
 from bench_core import capabilities, worker
 from bench_core.pairing import Comparison, LeftOut, Measured, comparisons
 from bench_core.presets import PRESETS
-from bench_core.progress import share_done
 from bench_core.run import ENDED, Run
 from bench_core.spec import new_id
 from bench_core.store import Store
-from bench_core.units import bytes_text, estimate_text, percent_interval_text
+from bench_core.units import bytes_text, percent_interval_text
 from pages.parts.comparison_table import pair_id
 from pages.parts.hero_chart import hero_chart
-from pages.parts.live_cards import left_of
+from pages.parts.live_cards import draw_progress, needs_of, runs_text
 from pages.parts.live_endings import FIRST_LOOK_ICON, VERDICT_ICONS
 from pages.parts.live_reading import read
 from pages.parts.measured import measured_runs
@@ -63,10 +62,6 @@ def new_run(primary: bool = False) -> None:
         st.switch_page(PAGES / "run.py")
 
 
-def runs_text(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
-
-
 # What stands there
 
 
@@ -84,7 +79,7 @@ def draw_hero(pair: Comparison) -> None:
     )
     row.markdown(f":gray-badge[{' · '.join(facts)}]", width="content")
     row.caption(when_text(ended_at(pair), reader_zone()), width="content")
-    st.subheader(plain(pair.headline), anchor=False)
+    st.header(plain(pair.headline), anchor=False)
     words, pays_off = plain(pair.detail), plain(pair.pays_off_text)
     if pays_off:
         words = words.replace(pays_off, f"**{pays_off}**")
@@ -133,8 +128,7 @@ def draw_running(running: list[Run], queued: list[Run]) -> None:
         experiment = store.experiment(run.experiment_id)
         assert experiment
         reading = read(store, experiment, None)
-    left = left_of(reading)
-    place = [one.id for one in reading.runs].index(run.id) + 1
+        needs = needs_of(store, reading)
     row = st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
     )
@@ -143,8 +137,7 @@ def draw_running(running: list[Run], queued: list[Run]) -> None:
     doing = f"epoch {run.phase_epoch} of {epochs}" if run.phase_epoch else run.phase or "waiting"
     row.badge(doing, icon=":material/sync:", color="blue")
     st.markdown(plain(run.title))
-    words = [f"Run {place} of {len(reading.runs)}", f"{estimate_text(sum(left.values()))} left"]
-    st.progress(share_done(reading.measured, left, reading.now), text=" · ".join(words))
+    draw_progress(reading, needs)
     if run.started_at:
         st.caption(
             f"On {plain(run.machine or run.spec.device)}, since "

@@ -44,7 +44,11 @@ def launch(experiment: Experiment) -> None:
     st.switch_page(PAGES / "live.py", query_params={"experiment": experiment.id})
 
 
-@st.dialog("This takes a while", icon=":material/schedule:")
+def back() -> None:
+    state.run_asking = None
+
+
+@st.dialog("This takes a while", icon=":material/schedule:", on_dismiss=back)
 def confirm(experiment: Experiment, seconds: float) -> None:
     runs = len(experiment.runs())
     st.markdown(
@@ -56,7 +60,7 @@ def confirm(experiment: Experiment, seconds: float) -> None:
     with st.container(horizontal=True):
         if st.button(f"Queue {counted(runs, 'run')}", type="primary", key="run_confirm"):
             launch(experiment)
-        if st.button("Back to the form", key="run_back"):
+        if st.button("Back to the form", key="run_back", on_click=back):
             st.rerun()
 
 
@@ -158,7 +162,8 @@ with command_line:
         st.caption("The form holds nothing that can be run yet.")
 
 if pressed and experiment and not problems:
-    if seconds > CONFIRM_SECONDS:
-        confirm(experiment, seconds)
-    else:
+    if seconds <= CONFIRM_SECONDS:
         launch(experiment)
+    state.run_asking = experiment.id
+if experiment and not problems and state.get("run_asking") == experiment.id:
+    confirm(experiment, seconds)

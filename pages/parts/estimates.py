@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 from bench_core.capabilities import Capabilities
-from bench_core.presets import KnownRun, known_run, seconds_of_runs
+from bench_core.presets import KnownRun, known_run
 from bench_core.run import Run
 from bench_core.store import Store
+from pages.parts.live_cards import needs_of
+from pages.parts.live_reading import read
 from pages.parts.measured import measured_runs
 
 MOST_RUNS = 100
@@ -28,11 +28,10 @@ def _ran_on(run: Run, here: Capabilities) -> bool:
     )
 
 
-def seconds_left(store: Store, known: list[KnownRun]) -> float:
-    """Until the running run and all queued ones have ended."""
-    running, queued = store.running(), store.queued()
-    seconds = seconds_of_runs([run.spec for run in (*running, *queued)], known)
-    for place, run in enumerate(running):
-        spent = time.time() - (run.started_at or time.time())
-        seconds[place] = max(0.0, seconds[place] - spent)
-    return sum(seconds)
+def seconds_ahead(store: Store) -> float:
+    """Until all that is in hand has been measured, told as Live tells it."""
+    for run in store.runs(statuses=("running", "queued")):
+        experiment = store.experiment(run.experiment_id)
+        if experiment:
+            return sum(needs_of(store, read(store, experiment, None)).values())
+    return 0.0

@@ -13,13 +13,13 @@ from bench_core.pairing import Arm, Comparison
 from bench_core.spec import Cache
 from pages.parts.text import plain
 
-HEIGHT = 210
+HEIGHT = 230
 LONGEST_PROJECTION = 4  # times what was measured; a longer one would flatten it
 
 
 def hero_chart(pair: Comparison) -> None:
     figure = saved_figure(pair)
-    figure.update_layout(height=HEIGHT, margin_t=10, showlegend=False)
+    figure.update_layout(height=HEIGHT, margin_t=10)
     band = " The band is the 95 % interval." if pair.speedup.low else ""
     arm = pair.candidate.variant.name
     caption = (

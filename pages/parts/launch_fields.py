@@ -11,6 +11,7 @@ from bench_core.capabilities import Capabilities
 from bench_core.paths import models_dir
 from bench_core.spec import BACKENDS_WITHOUT_OPTIONS, NAMED_MODELS, Mode, Variant
 from pages.parts.launch_state import (
+    DYNAMIC,
     MORE,
     add_further,
     add_variant,
@@ -203,7 +204,6 @@ def arguments(number: int, offers: Capabilities | None) -> None:
     backends += [*BACKENDS_WITHOUT_OPTIONS, state[f"{key}backend"]]
     proven = {backend.name: backend.proven for backend in offers.backends} if offers else {}
     modes = [*(offers.modes if offers else get_args(Mode)), state[f"{key}mode"]]
-    modes = [mode for mode in dict.fromkeys(modes) if mode not in (None, "default")]
     with st.popover("Arguments", icon=":material/tune:"):
         st.selectbox(
             "backend",
@@ -217,8 +217,7 @@ def arguments(number: int, offers: Capabilities | None) -> None:
         )
         st.selectbox(
             "mode",
-            [None, *modes],
-            format_func=lambda mode: mode or "default",
+            list(dict.fromkeys(modes)),
             key=f"{key}mode",
             help="Ready-made options of inductor. reduce-overhead records CUDA "
             "graphs; max-autotune tries kernels and compiles for long.",
@@ -226,8 +225,7 @@ def arguments(number: int, offers: Capabilities | None) -> None:
         )
         st.segmented_control(
             "dynamic",
-            [None, True, False],
-            format_func=str,
+            list(DYNAMIC),
             required=True,
             key=f"{key}dynamic",
             help="None: compile for the first shape, and as dynamic when a "

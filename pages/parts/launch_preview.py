@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 import streamlit as st
 
 from bench_core.capabilities import Capabilities
+from bench_core.paths import datasets_dir
 from bench_core.presets import seconds_of_runs
 from bench_core.spec import Experiment, RunSpec, Variant
 from bench_core.store import Store
 from bench_core.units import count_text, duration_text, estimate_text
-from pages.parts.estimates import known_runs, seconds_left
+from pages.parts.estimates import known_runs, seconds_ahead
 from pages.parts.launch_state import choose_last_batch
 from pages.parts.text import plain
 from pages.parts.when import reader_zone
@@ -26,7 +27,7 @@ def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
     with Store() as store:
         known = known_runs(store, offers)
         waiting = len(store.queued()) + len(store.running())
-        before = seconds_left(store, known)
+        before = seconds_ahead(store)
     seconds = seconds_of_runs(runs, known)
     total = sum(seconds)
     st.markdown(
@@ -47,6 +48,8 @@ def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
     told = [f"{work.image_size} px", work.dataset, work.pipeline.replace("_", " ")]
     told += [work.optimizer] + ["evaluated after each epoch"] * (work.evaluate != "none")
     st.caption(f"{counted(experiment.measurement.epochs, 'epoch')} each, {', '.join(told)}.")
+    if work.dataset == "cifar10" and not (datasets_dir() / "cifar10").is_dir():
+        st.caption("CIFAR-10 is not here yet: the first run downloads it (170 MB).")
     draw_order(experiment, runs, seconds)
     draw_last_batch(experiment)
     if experiment.repeats < 3:

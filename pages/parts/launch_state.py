@@ -17,6 +17,7 @@ from pages.parts import draft
 
 MORE = "more…"
 VARIANT_FIELDS = ("backend", "mode", "fullgraph", "dynamic", "options", "disable", "cache")
+DYNAMIC = {"None": None, "True": True, "False": False}
 # What "Add a variant" offers next: the first that is not there yet.
 FURTHER = (
     Variant(execution="compile"),
@@ -43,11 +44,13 @@ def load(experiment: Experiment) -> None:
 def add_variant(variant: Variant) -> None:
     number = max(state.run_variants, default=-1) + 1
     state.run_variants[number] = variant.execution
-    for name in VARIANT_FIELDS:
-        state[f"run_v{number}_{name}"] = getattr(variant, name)
-    if variant.mode == "default":  # the same as naming none
-        state[f"run_v{number}_mode"] = None
-    state[f"run_v{number}_options"] = draft.text_of(variant.options)
+    fields = {name: getattr(variant, name) for name in VARIANT_FIELDS}
+    # A widget's None means that nothing is chosen, so here it has a name.
+    fields["mode"] = variant.mode or "default"
+    fields["dynamic"] = str(variant.dynamic)
+    fields["options"] = draft.text_of(variant.options)
+    for name, value in fields.items():
+        state[f"run_v{number}_{name}"] = value
 
 
 def follow_link(offers: Capabilities | None) -> str | None:
@@ -112,10 +115,13 @@ def remove_variant(number: int) -> None:
 
 
 def variant_fields(number: int) -> dict[str, Any]:
-    return {
-        "execution": state.run_variants[number],
-        **{name: state[f"run_v{number}_{name}"] for name in VARIANT_FIELDS},
-    }
+    """The card's fields under the names that the spec has for them; `options` as typed."""
+    if state.run_variants[number] == "eager":
+        return {"execution": "eager"}
+    fields = {name: state[f"run_v{number}_{name}"] for name in VARIANT_FIELDS}
+    fields["mode"] = None if fields["mode"] == "default" else fields["mode"]
+    fields["dynamic"] = DYNAMIC[fields["dynamic"]]
+    return {"execution": "compile", **fields}
 
 
 def chosen_variants() -> list[Variant | None]:
@@ -145,9 +151,8 @@ def choose_last_batch() -> None:
     state.run_drop_last = state.run_last_batch == "Drop it"
     for number, execution in state.run_variants.items():
         if execution == "compile" and state.run_last_batch != "Drop it":
-            state[f"run_v{number}_dynamic"] = (
-                False if state.run_last_batch == "dynamic=False" else None
-            )
+            shapes_apart = state.run_last_batch == "dynamic=False"
+            state[f"run_v{number}_dynamic"] = "False" if shapes_apart else "None"
 
 
 def start(link: draft.Link, offers: Capabilities | None) -> str | None:

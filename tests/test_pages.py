@@ -1,0 +1,358 @@
+"""What Overview and Run promise, driven through app.py as a person would."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bench_core import capabilities
+from bench_core.capabilities import Backend, Capabilities, Device, InductorOption
+from bench_core.paths import CHECKOUT
+from bench_core.presets import PRESETS
+from bench_core.store import Store
+from tests.planted import EAGER, plant_run, planted_experiment
+
+HERE = Capabilities(
+    torch="2.14.1",
+    torchvision="0.29.1",
+    devices=(Device(id="cpu", name="Xeon"),),
+    backends=(Backend(name="inductor"), Backend(name="eager"), Backend(name="aot_eager")),
+    modes=("default", "reduce-overhead", "max-autotune"),
+    inductor_options={"max_autotune": InductorOption(type="bool", default=False)},
+    torchvision_models=("resnet18", "resnet34", "resnet50", "resnet101", "vgg16", "vit_b_16"),
+    compiler="/usr/bin/g++",
+    openssl="/usr/bin/openssl",
+    cpu_name="Xeon",
+    cpu_cores=2,
+    cpu_affinity=2,
+    cpu_isa="avx512",
+    memory_bytes=16_000_000_000,
+)
+GPU = Device(id="cuda:0", name="NVIDIA H200")
+
+
+def tell(here: Capabilities) -> None:
+    """What torch offers, as if it had been asked."""
+    capabilities.answer_file().write_text(here.to_json())
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A data folder that a worker seems to hold, so that nothing is measured behind a test."""
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    for name in ("BENCH_MODELS", "BENCH_VIEW_ONLY"):
+        monkeypatch.delenv(name, raising=False)
+    tell(HERE)
+    with (tmp_path / "worker.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield tmp_path
+
+
+def overview() -> AppTest:
+    at = AppTest.from_file(str(CHECKOUT / "app.py"), default_timeout=60).run()
+    assert not at.exception
+    return at
+
+
+def launch_page(**link: str | list[str]) -> AppTest:
+    at = AppTest.from_file(str(CHECKOUT / "app.py"), default_timeout=60)
+    at.switch_page("pages/run.py")
+    for name, value in link.items():
+        at.query_params[name] = value
+    at.run()
+    assert not at.exception
+    return at
+
+
+def said(at: AppTest) -> str:
+    """All words on the page; those that cannot be taken for Markdown without their escapes."""
+    words = "\n".join(one.value for one in (*at.markdown, *at.caption, *at.title, *at.text))
+    return re.sub(r"\\([._,;'\"=-])", r"\1", words)
+
+
+def button(at: AppTest, label: str):
+    found = [one for one in at.button if one.label == label]
+    assert len(found) == 1, f"{label!r} is not among {[one.label for one in at.button]}"
+    return found[0]
+
+
+def queue_button(at: AppTest):
+    [found] = [one for one in at.button if (one.key or "").startswith("run_queue_")]
+    return found
+
+
+def queued() -> list[str]:
+    with Store() as store:
+        return [experiment.id for experiment in store.experiments()]
+
+
+def on_live_page(at: AppTest) -> bool:
+    return "experiment" in at.query_params
+
+
+# Overview
+
+
+def test_without_a_measurement_it_offers_the_demo() -> None:
+    at = overview()
+    assert "No measurements yet" in said(at)
+    assert "This machine: Xeon" in said(at)
+    button(at, "New run")
+    button(at, "Run the demo").click().run()
+    assert not at.exception
+    [experiment] = queued()
+    assert at.query_params["experiment"] in (experiment, [experiment])
+    with Store() as store:
+        assert [run.spec.workload.model for run in store.queued()][0] == "pointwise_cnn"
+        assert store.experiment(experiment).preset == "demo"  # type: ignore[union-attr]
+
+
+def test_the_newest_answer_comes_first_and_the_others_follow() -> None:
+    with Store() as store:
+        planted_experiment(store, models=("resnet18",), machine="A100", ended_ago_seconds=9000)
+        planted_experiment(store, models=("resnet101",), machine="T4", ended_ago_seconds=60)
+    at = overview()
+    assert [one.value for one in at.header][0].startswith("resnet101 on T4")
+    assert "Pays off from epoch" in said(at)
+    assert "Nothing is running on this machine" in said(at)
+    assert "**resnet18** :gray[on A100" in said(at)
+
+
+def test_a_failed_run_is_news_with_its_reason_as_plain_text() -> None:
+    with Store() as store:
+        planted_experiment(store, machine="T4")
+        failing = planted_experiment(store, machine="T4", batch_sizes=(64,), measured=0)
+        plant_run(store, failing.id, status="failed", epochs=0, failure="out of memory",
+                  reason="![x](http://elsewhere/x.png) take a smaller batch")  # fmt: skip
+        store.stop(experiment_id=failing.id)
+    at = overview()
+    assert "Failed: out of memory" in said(at)
+    assert "![x](http" not in said(at)
+
+
+def test_eager_alone_is_no_answer_and_the_page_says_what_is_missing() -> None:
+    with Store() as store:
+        planted_experiment(store, variants=(EAGER,))
+    at = overview()
+    assert "No answer yet" in said(at)
+    assert "no other variant than eager" in said(at)
+
+
+def test_what_runs_now_and_what_waits_is_shown() -> None:
+    with Store() as store:
+        experiment = planted_experiment(store, models=("resnet50",), measured=1)
+        plant_run(store, experiment.id, status="running", epochs=6)
+    at = overview()
+    assert "Running now" in said(at)
+    assert "Next in the queue" in said(at)
+    button(at, "Stop").click().run()
+    with Store() as store:
+        [run] = store.running()
+        assert store.stop_requested(run.number)
+
+
+def test_view_only_hides_what_would_start_or_stop_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BENCH_VIEW_ONLY", "1")
+    assert [one.label for one in overview().button] == []
+    with Store() as store:
+        experiment = planted_experiment(store, measured=1)
+        plant_run(store, experiment.id, status="running", epochs=2)
+    labels = [one.label for one in overview().button]
+    assert "Stop" not in labels
+    assert "New run" not in labels
+
+
+# Run
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_each_preset_fills_the_form_and_can_be_queued(preset: str) -> None:
+    at = launch_page(preset=preset)
+    runs = len(PRESETS[preset].experiment("cpu").runs())
+    assert f"This will queue {runs} runs" in said(at)
+    assert queue_button(at).label == f"Queue {runs} runs"
+    assert not queue_button(at).disabled
+
+
+def test_choosing_a_preset_replaces_the_fields() -> None:
+    at = launch_page()
+    at.button_group(key="run_preset").set_value("demo").run()
+    assert at.session_state.run_batch_size == [32]
+    assert "2 models × 1 batch size × 3 variants × 1 repeat" in said(at)
+    assert "a first look" in said(at)
+
+
+def test_one_drawn_button_queues_once_and_a_second_press_queues_again() -> None:
+    at = launch_page(preset="demo")
+    drawn = at.session_state.run_launch_id
+    queue_button(at).click().run()
+    assert not at.exception
+    assert queued() == [drawn]
+    assert on_live_page(at)
+    at.switch_page("pages/run.py").run()
+    assert at.session_state.run_launch_id != drawn
+    assert queue_button(at).key == f"run_queue_{at.session_state.run_launch_id}"
+    at.session_state.run_launch_id = drawn  # the first button, pressed again
+    at.run()
+    queue_button(at).click().run()
+    assert queued() == [drawn]
+    at.switch_page("pages/run.py").run()
+    queue_button(at).click().run()
+    assert len(queued()) == 2
+
+
+def test_the_form_is_kept_over_a_visit_to_another_page() -> None:
+    at = launch_page()
+    at.number_input(key="run_samples").set_value(4321).run()
+    at.switch_page("pages/overview.py").run()
+    at.switch_page("pages/run.py").run()
+    assert at.number_input(key="run_samples").value == 4321
+
+
+def test_an_invalid_combination_says_the_specs_own_sentence_and_cannot_be_queued() -> None:
+    at = launch_page()
+    at.number_input(key="run_samples").set_value(10).run()
+    assert "Samples must be at least batch" in said(at)
+    assert "got 10 samples" in said(at)
+    assert queue_button(at).disabled
+    at.number_input(key="run_samples").set_value(160).run()
+    assert not queue_button(at).disabled
+
+
+def test_mode_and_options_together_are_refused() -> None:
+    at = launch_page()
+    at.selectbox(key="run_v1_mode").set_value("max-autotune")
+    at.text_area(key="run_v1_options").set_value('{"max_autotune": true}').run()
+    assert "takes mode or options, not both" in said(at)
+    assert queue_button(at).disabled
+
+
+def test_options_that_are_no_json_are_refused_with_the_place() -> None:
+    at = launch_page()
+    at.text_area(key="run_v1_options").set_value('{"max_autotune": tru}').run()
+    assert "Options is no JSON" in said(at)
+    assert "line 1, column 18" in said(at)
+    at.text_area(key="run_v1_options").set_value('["max_autotune"]').run()
+    assert "Options must be a JSON object" in said(at)
+    assert queue_button(at).disabled
+
+
+def test_what_this_torch_lacks_is_said_with_what_is_near() -> None:
+    at = launch_page()
+    at.text_area(key="run_v1_options").set_value('{"max_autotun": true}').run()
+    assert "did you mean max_autotune" in said(at)
+    assert queue_button(at).disabled
+
+
+def test_a_launch_above_half_an_hour_asks_first() -> None:
+    at = launch_page(preset="article")
+    queue_button(at).click().run()
+    assert queued() == []
+    assert "You can stop at any time" in said(at)
+    at.button(key="run_confirm").click().run()
+    assert len(queued()) == 1
+    assert on_live_page(at)
+
+
+def test_a_ragged_last_batch_is_said_before_the_run_with_three_ways_out() -> None:
+    at = launch_page(drop_last="false", samples="1000")
+    assert "Batch 16 leaves a ragged last batch" in said(at)
+    assert "end in a batch of 8" in said(at)
+    way = at.button_group(key="run_last_batch")
+    assert way.value in ("Keep it", ["Keep it"])
+    way.set_value("dynamic=False").run()
+    assert at.session_state.run_v1_dynamic == "False"
+    assert not at.session_state.run_drop_last
+    at.button_group(key="run_last_batch").set_value("Drop it").run()
+    assert at.session_state.run_drop_last
+    assert ":material/warning:" not in said(at)
+
+
+def test_variants_are_added_and_removed() -> None:
+    at = launch_page()
+    button(at, "Add a variant").click().run()
+    assert "3 variants" in said(at)
+    at.button(key="run_v0_remove").click().run()  # eager
+    assert "2 variants" in said(at)
+    button(at, "Add eager").click().run()
+    assert "3 variants" in said(at)
+
+
+def test_a_link_holds_the_form() -> None:
+    at = launch_page()
+    at.number_input(key="run_epochs").set_value(33)
+    at.selectbox(key="run_v1_mode").set_value("max-autotune").run()
+    link = {name: at.query_params[name] for name in at.query_params}
+    other = launch_page(**link)
+    assert other.number_input(key="run_epochs").value == 33
+    assert other.selectbox(key="run_v1_mode").value == "max-autotune"
+
+
+def test_a_link_that_cannot_be_read_says_why_and_the_form_still_works() -> None:
+    at = launch_page(batch_size="none")
+    assert "The link holds no form" in said(at)
+    assert not queue_button(at).disabled
+
+
+def test_a_gpu_is_chosen_by_itself_and_its_sizes_with_it() -> None:
+    tell(HERE.changed(devices=(*HERE.devices, GPU)))
+    at = launch_page(preset="batch-size-sweep")
+    assert at.session_state.run_device == "cuda:0"
+    assert at.session_state.run_model == ["resnet50"]
+    at.number_input(key="run_epochs").set_value(9)
+    at.selectbox(key="run_device").set_value("cpu").run()
+    assert at.session_state.run_model == ["resnet18"]
+    assert at.session_state.run_epochs == 9  # touched, so it stays
+
+
+def test_before_torch_has_answered_only_the_device_waits(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capabilities.answer_file().unlink()
+    # Somebody else is asking, so nothing is started.
+    with capabilities.answer_file().with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        at = launch_page()
+        assert "Reading what torch offers …" in at.selectbox[0].options
+        assert not queue_button(at).disabled
+        tell(HERE)
+        at.run()
+        assert at.selectbox(key="run_device").options == ["cpu · Xeon"]
+
+
+def test_a_probe_that_failed_says_why_and_can_be_tried_again() -> None:
+    capabilities.answer_file().unlink()
+    capabilities.answer_file().with_suffix(".failed").write_text("torch is not installed; mend it")
+    at = launch_page()
+    assert "torch is not installed; mend it" in said(at)
+    button(at, "Try again")
+
+
+def test_a_users_model_file_is_offered_under_its_plain_name(data: Path) -> None:
+    (data / "models").mkdir()
+    (data / "models" / "my_*net*.py").write_text("")
+    tell(HERE.changed(model_files=("my_*net*.py",)))
+    at = launch_page(model="file:my_*net*.py")
+    assert not queue_button(at).disabled
+    assert "my_*net*" not in said(at)
+
+
+def test_the_command_line_says_the_same() -> None:
+    at = launch_page(preset="demo")
+    [command] = [one.value for one in at.code]
+    assert command.startswith("python -m bench_core run --model pointwise_cnn --model small_cnn")
+    assert "--image-size 64" in command
+
+
+def test_view_only_shows_the_form_and_queues_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_VIEW_ONLY", "1")
+    at = launch_page(preset="demo")
+    assert "for viewing only" in said(at)
+    assert not [one for one in at.button if (one.key or "").startswith("run_queue_")]
