@@ -285,16 +285,16 @@ def step_times(
 ) -> go.Figure:
     """Seconds of single steps by arm, lines only, thinned without losing the extremes.
 
-    A step more than four times the usual one (it compiled, or warmed up) lies above the chart, or
+    A step more than 2.5 times the usual one (it compiled, or warmed up) lies above the chart, or
     it would flatten all others; a double click shows it.
     """
     figure = go.Figure()
     styles = arm_styles(list(steps))
-    shown = {arm: np.asarray(seconds, dtype=float) for arm, seconds in steps.items()}
-    usual = [float(np.median(seconds)) for seconds in shown.values() if len(seconds)]
+    shown = {arm: np.asarray(seconds, dtype=float) for arm, seconds in steps.items() if seconds}
+    usual = [float(np.median(seconds)) for seconds in shown.values()]
     # `1 050 ms` keeps the digits that differ where `1.05 s` loses them.
     size, unit = axis_unit(max(usual, default=1.0) / 10)
-    reach = [seconds[seconds <= 4 * max(usual)] for seconds in shown.values() if len(seconds)]
+    reach = [seconds[seconds <= 2.5 * max(usual)] for seconds in shown.values()]
     for arm, seconds in shown.items():
         at = thinned(seconds)
         figure.add_scatter(
@@ -305,10 +305,13 @@ def step_times(
             **line_look(styles[arm], 1, len(at), mode="lines"),
         )
     framed(figure, title, uirevision, "step", f" {unit}")
-    if any(len(part) < len(seconds) for part, seconds in zip(reach, shown.values(), strict=False)):
+    if sum(map(len, reach)) < sum(map(len, shown.values())):
         low = min(float(part.min()) for part in reach) / size
         high = max(float(part.max()) for part in reach) / size
-        figure.update_yaxes(range=[max(0, low - 0.05 * high), high * 1.08])
+        figure.update_yaxes(range=[max(0, low - 0.05 * high), high * 1.08], uirevision="clipped")
+    else:
+        # A revision of its own: plotly would keep `autorange: false` and draw nothing.
+        figure.update_yaxes(autorange=True, uirevision="whole")
     return figure
 
 

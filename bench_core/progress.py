@@ -16,7 +16,7 @@ from bench_core.pairing import Measured, measure
 from bench_core.presets import known_run, seconds_of_runs
 from bench_core.run import ENDED, Run
 from bench_core.spec import RunSpec, Variant
-from bench_core.units import seconds_text
+from bench_core.units import NO_BREAK, duration_text, seconds_text
 
 Standing = Literal["done", "now", "compiling", "to come", "failed"]
 PREPARING = ("starting", "waiting", "environment", "data", "model", "priming")
@@ -73,7 +73,7 @@ def _priming(run: Run, phase: str, now: float) -> list[Phase]:
     if phase == "priming":
         since = run.compiling_since or run.phase_since or now
         standing: Standing = "compiling" if run.compiling_since else "now"
-        return [Phase(f"filling the cache, {_clock(now - since)} so far", standing)]
+        return [Phase(f"filling the cache, {clock_text(now - since)} so far", standing)]
     if run.priming_seconds is not None:
         return [Phase(f"cache filled in {seconds_text(run.priming_seconds)}", "done")]
     return []
@@ -87,7 +87,7 @@ def _compiling(measured: Measured, phase: str, now: float) -> list[Phase]:
     seconds = measured.compile_seconds
     if run.compiling_since and phase != "priming":
         again = "compiling again" if measured.epochs and seconds else "compiling"
-        return [Phase(f"{again}, {_clock(now - run.compiling_since)} so far", "compiling")]
+        return [Phase(f"{again}, {clock_text(now - run.compiling_since)} so far", "compiling")]
     if seconds:
         return [Phase(f"compiled in {seconds_text(seconds)}", "done")]
     if measured.epochs:
@@ -122,9 +122,10 @@ def _counted(epochs: int) -> str:
     return "1 epoch" if epochs == 1 else f"{epochs} epochs"
 
 
-def _clock(seconds: float) -> str:
-    """Whole seconds: the words of a page that is drawn once a second."""
-    return seconds_text(float(max(0, round(seconds))))
+def clock_text(seconds: float) -> str:
+    """Whole seconds, for words that are drawn once a second: `42 s`, `2 min 5 s`."""
+    whole = max(0, round(seconds))
+    return duration_text(whole) if whole > 120 else f"{whole}{NO_BREAK}s"
 
 
 # The time left

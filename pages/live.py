@@ -17,7 +17,7 @@ from bench_core.spec import Experiment
 from bench_core.store import Store
 from bench_core.units import count_text, duration_text
 from pages.parts import live_cards, live_charts
-from pages.parts.live_endings import draw_answers, draw_failures
+from pages.parts.live_endings import draw_answers, draw_failures, draw_left_out
 from pages.parts.live_metrics import draw_metrics
 from pages.parts.live_reading import Reading, cell_names, cell_of, followed_cell, read
 from pages.parts.text import plain
@@ -222,6 +222,7 @@ if len(names) > 1:
 
 draw_answers(reading)
 draw_failures(reading, VIEW_ONLY)
+draw_left_out(reading)
 
 
 @st.fragment(run_every=1 if reading.active else None)

@@ -23,11 +23,12 @@ from bench_core.figures import (
     step_times,
 )
 from bench_core.pairing import Comparison, Measured
+from bench_core.run import ENDED
 from bench_core.spec import Cache
 from bench_core.stats import seconds_saved as saved_by_epoch
 from bench_core.store import Store
 from pages.parts.live_chart import live_chart
-from pages.parts.live_reading import Cell, kept, latest_steps
+from pages.parts.live_reading import Cell, kept, latest_steps, tells_apart
 from pages.parts.text import plain
 
 HEIGHT = 290
@@ -65,7 +66,7 @@ def _card(name: str, key: Hashable, build: Callable[[], Drawn]) -> None:
     drawn = kept(f"live_{name}", key, build)
     with st.container(border=True, gap="xsmall", height="stretch"):
         st.markdown(f"**{plain(drawn.title)}**")
-        st.caption(drawn.caption)
+        st.caption(plain(drawn.caption))
         if drawn.text:
             live_chart(
                 drawn, key=f"{name}_chart", height=HEIGHT, alt=f"{drawn.title}. {drawn.caption}"
@@ -128,6 +129,9 @@ def _totals_chart(cell: Cell, epochs: int, place: str) -> Drawn:
 
 
 def _nothing_to_compare(cell: Cell) -> Drawn:
+    if all(one.run.status in ENDED for one in cell.measured):
+        caption = f"No epoch of another variant than {cell.baseline} was measured."
+        return Drawn("", "Nothing to compare", caption)
     caption = f"Seconds saved against {cell.baseline} stand here once another variant has an epoch."
     return Drawn("", "Nothing to compare yet", caption)
 
@@ -137,7 +141,7 @@ def saved_curves(cell: Cell) -> list[Saved]:
     before = _mean_epochs(cell.measured, cell.baseline)
     if not before:
         return []
-    pairs = {pair.candidate.variant.name: pair for pair in cell.comparisons}
+    pairs = {p.candidate.variant.name: p for p in cell.comparisons if tells_apart(p)}
     curves = []
     for arm, cache, after in _candidates(cell):
         pair = pairs.get(arm)

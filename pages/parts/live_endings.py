@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from bench_core import worker
-from bench_core.pairing import LeftOut, comparisons
+from bench_core.pairing import Comparisons, comparisons
 from bench_core.progress import baseline_of
 from bench_core.run import ENDED, Run
 from bench_core.spec import Experiment
@@ -24,38 +24,41 @@ MOST_FAILURES = 3
 
 def draw_answers(reading: Reading) -> None:
     """The answer of each model and batch size whose runs have all ended."""
-    names = cell_names(reading.experiment, reading.runs)
-    unended = {names[run.number] for run in reading.runs if run.status not in ENDED}
-    ended = [one for one in reading.measured if names[one.run.number] not in unended]
-    if not ended:
+    pairs = _ended(reading).pairs
+    if not pairs:
         return
-    found = comparisons(ended, baseline_of(reading.experiment.variants))
+    names = cell_names(reading.experiment, reading.runs)
     several = len(set(names.values())) > 1
-    for pair in found.pairs:
-        with st.container(border=True, gap="xsmall"):
-            name = names[pair.candidate.runs[0].run.number]
-            with st.container(
+    with st.container(border=True, gap="xsmall"):
+        for place, pair in enumerate(pairs):
+            row = st.container(
                 horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
-            ):
-                icon = VERDICT_ICONS.get(pair.speedup.verdict or "", FIRST_LOOK_ICON)
-                st.markdown(f"{icon} **{plain(pair.headline)}**", width="content")
-                st.page_link(
+            )
+            icon = VERDICT_ICONS.get(pair.speedup.verdict or "", FIRST_LOOK_ICON)
+            row.markdown(f"{icon} **{plain(pair.headline)}**", width="content")
+            if not place:
+                row.page_link(
                     PAGES / "compare.py",
                     label="Compare",
                     icon=":material/balance:",
                     query_params={"experiment": reading.experiment.id},
                 )
-            words = plain(pair.detail)
-            if several:
-                words = f"{plain(name)}: {words}"
-            st.caption(words)
-    _not_compared(reading, found.left_out)
+            which = f"{names[pair.candidate.runs[0].run.number]}: " if several else ""
+            st.caption(plain(which + pair.detail))
 
 
-def _not_compared(reading: Reading, left_out: tuple[LeftOut, ...]) -> None:
+def _ended(reading: Reading) -> Comparisons:
+    """Comparisons of the models and batch sizes that have no run to wait for."""
+    names = cell_names(reading.experiment, reading.runs)
+    unended = {names[run.number] for run in reading.runs if run.status not in ENDED}
+    ended = [one for one in reading.measured if names[one.run.number] not in unended]
+    return comparisons(ended, baseline_of(reading.experiment.variants))
+
+
+def draw_left_out(reading: Reading) -> None:
     """Runs without a part in the answers, and why. Failed ones have a card of their own."""
     reasons: dict[str, list[int]] = {}
-    for left in left_out:
+    for left in _ended(reading).left_out:
         for run in left.runs:
             if run.status != "failed":
                 reason = left.reason if run.status == "done" else run.reason or left.reason
@@ -66,9 +69,12 @@ def _not_compared(reading: Reading, left_out: tuple[LeftOut, ...]) -> None:
 
 
 def _who(places: list[int]) -> str:
+    first, last = places[0], places[-1]
     if len(places) == 1:
-        return f"Run {places[0]}"
-    return f"Runs {', '.join(map(str, places[:-1]))} and {places[-1]}"
+        return f"Run {first}"
+    if len(places) > 2 and last - first == len(places) - 1:
+        return f"Runs {first} to {last}"
+    return f"Runs {', '.join(map(str, places[:-1]))} and {last}"
 
 
 FIRST_LOOK_ICON = ":gray[:material/search:]"

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import streamlit as st
 
 from bench_core.pairing import Comparison, Measured
+from bench_core.progress import clock_text
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import estimate_text, percent_interval_text, percent_text, seconds_text
 from pages.parts.live_cards import runs_text
 from pages.parts.live_charts import steady_seconds
-from pages.parts.live_reading import Cell, Reading
+from pages.parts.live_reading import Cell, Reading, tells_apart
 
 
 def draw_metrics(cell: Cell, reading: Reading, needs: Mapping[int, float]) -> None:
@@ -79,7 +80,9 @@ def _why_no_answer(cell: Cell, needs: Mapping[int, float]) -> str:
             continue
         first = next((one.run.number for one in runs if one.run.number in needs), None)
         if first is None:
-            return f"{arm}: {ENDINGS.get(runs[-1].run.status, 'no steady state')}"
+            statuses = {one.run.status for one in runs}
+            ending = next((ENDINGS[status] for status in ENDINGS if status in statuses), None)
+            return f"{arm}: {ending or 'no steady state'}"
         wait += needs[first]
     return f"first answer in {estimate_text(wait)}"
 
@@ -90,8 +93,8 @@ ENDINGS = {"failed": "failed", "stopped": "stopped early", "interrupted": "inter
 def _pays_off(pair: Comparison | None, unended: bool) -> tuple[str, str]:
     if pair is None:
         return "", "needs 3 steady epochs an arm" if unended else "nothing to compare"
-    if pair.speedup.verdict == "no difference shown":
-        return "", "no difference shown"
+    if not tells_apart(pair):
+        return "", "within the noise so far" if pair.band else "no difference shown"
     even = pair.break_even_cold or pair.break_even_warm
     if even is None:
         return "", "start-up not measured"
@@ -104,14 +107,14 @@ def _pays_off(pair: Comparison | None, unended: bool) -> tuple[str, str]:
         case "ahead until":
             return "never", f"ahead until epoch {even.epoch} only"
     assert even.epoch is not None
-    done = max(len(one.epochs) for one in pair.candidate.runs)
-    below = "projected"
-    if even.epoch <= done:
-        below = "measured"
+    below = "projected" if even.projected else "measured"
+    if from_warm:
+        return f"epoch {even.epoch}", f"{below}, warm cache"
     warm = pair.break_even_warm
-    if warm and not from_warm and warm.kind in ("at once", "epoch"):
-        below += ", warm cache: " + (f"epoch {warm.epoch}" if warm.epoch else "at once")
-    return f"epoch {even.epoch}", below + (", warm cache" if from_warm else "")
+    if warm and warm.kind in ("at once", "epoch"):
+        soon = f"epoch {warm.epoch}" if warm.epoch else "at once"
+        below = f"projected, warm: {warm.epoch or 0}" if even.projected else f"warm cache: {soon}"
+    return f"epoch {even.epoch}", below
 
 
 def _steady(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
@@ -135,7 +138,7 @@ def _compiling(cell: Cell, now: float, unended: bool) -> tuple[str, str]:
         since = one.run.compiling_since
         if one.run.status == "running" and since:
             last = f"last time {seconds_text(before[-1])}" if before else "now"
-            return seconds_text(float(max(0, round(now - since)))), last
+            return clock_text(now - since), last
     cold = [m for m in compiled if m.run.spec.variant.cache != "warm" and m.compile_seconds]
     if not cold:
         warm = [m for m in compiled if m.compile_seconds]
