@@ -35,6 +35,15 @@ PAGES = Path(__file__).resolve().parent
 VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
 
 
+def clear_filter() -> None:
+    st.session_state.update(machines=[], models=[], batches=[], precisions=[])
+
+
+def show_all_runs() -> None:
+    for name in ("runs", "experiment"):
+        st.query_params.pop(name, None)
+
+
 def new_run_button() -> None:
     if not VIEW_ONLY and st.button("New run", type="primary", icon=":material/add:"):
         st.switch_page(PAGES / "run.py")
@@ -134,8 +143,9 @@ if picked or "experiment" in st.query_params:
     with st.container(horizontal=True, vertical_alignment="center"):
         only = f"{len(runs)} chosen runs" if picked else "one experiment"
         st.caption(f"Only {only} of the results.", width="content")
-        if st.button("Show all", type="tertiary", icon=":material/filter_alt_off:"):
-            st.switch_page(PAGES / "compare.py")
+        st.button(
+            "Show all", type="tertiary", icon=":material/filter_alt_off:", on_click=show_all_runs
+        )
 
 # Nothing chosen in a row of pills means all of it.
 ended = [one for one in measured if one.epochs]
@@ -213,8 +223,7 @@ if not found.pairs:
         st.stop()
     if len(matching) < len(measured) and comparisons(measured, baseline).pairs:
         st.markdown("No comparison matches.")
-        if st.button("Clear the filter", icon=":material/filter_alt_off:"):
-            st.switch_page(PAGES / "compare.py")
+        st.button("Clear the filter", icon=":material/filter_alt_off:", on_click=clear_filter)
     else:
         with st.container(border=True):
             st.markdown(
@@ -236,7 +245,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     left_out = left_out_text(found)
     if left_out and st.button(left_out, type="tertiary", icon=":material/info:", key="left_out"):
         left_out_dialog(found.left_out)
-st.caption("Click a row to see its charts below.")
+st.caption("Click a row to see its charts below." if len(pairs) > 1 else "Its charts are below.")
 clicked = comparison_table(pairs, machines)
 
 by_id = {pair_id(pair): pair for pair in pairs}

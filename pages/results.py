@@ -38,6 +38,12 @@ def csv_of(runs: list[Run], *, summary: bool) -> bytes:
     return text.getvalue().encode()
 
 
+def delete_runs(numbers: list[int]) -> None:
+    with Store() as store:
+        store.delete(numbers)
+    st.session_state.ticked = []
+
+
 @st.dialog("Delete runs", icon=":material/delete:")
 def confirm_delete(runs: list[Run]) -> None:
     ended = [run.number for run in runs if run.status in ENDED]
@@ -51,13 +57,15 @@ def confirm_delete(runs: list[Run]) -> None:
     for run in staying:
         st.markdown(f"Run {run.number} is {run.status} and stays. Stop it on the Live page first.")
     with st.container(horizontal=True):
-        if ended and st.button(f"Delete {_runs(len(ended))}", type="primary", key="delete_now"):
-            with Store() as store:
-                store.delete(ended)
-            st.session_state.ticked = []
+        delete = f"Delete {_runs(len(ended))}"
+        if ended and st.button(delete, type="primary", on_click=delete_runs, args=(ended,)):
             st.rerun()
         if st.button("Cancel", key="keep"):
             st.rerun()
+
+
+def clear_filter() -> None:
+    st.session_state.update(machines=[], statuses=[], model_name=None, chosen_experiment=None)
 
 
 def _runs(count: int) -> str:
@@ -170,8 +178,7 @@ with header.container(horizontal=True, width="content"):
     )
 if not matching:
     st.markdown("No run matches.")
-    if st.button("Clear the filter", icon=":material/filter_alt_off:"):
-        st.switch_page(PAGES / "results.py")
+    st.button("Clear the filter", icon=":material/filter_alt_off:", on_click=clear_filter)
     st.stop()
 
 sheets = -(-len(matching) // RUNS_A_PAGE)

@@ -116,7 +116,7 @@ def _saved(pair: Comparison, cache: Cache | None) -> figures.Saved | None:
         seconds=saved,
         warm=cache == "warm",
         gain_seconds=epoch - pair.candidate.epoch_seconds,
-        even=pair.break_even(cache) if cache else None,
+        even=pair.break_even(cache) if cache and pair.differs else None,
         low=low,
         high=high,
     )
@@ -135,7 +135,7 @@ def cumulative_card(chosen: Comparison, log: bool) -> None:
         figures.Line(chosen.baseline.variant.name, _mean_epochs(chosen.baseline, None)),
         figures.Line(chosen.candidate.variant.name, cold or _mean_epochs(chosen.candidate, None)),
     ]
-    even = chosen.break_even_cold if cold else None
+    even = chosen.break_even_cold if cold and chosen.differs else None
     title = saved_title(chosen)
     figure = figures.cumulative_seconds(lines, even=even, title=title)
     caption = "Seconds since the first epoch began, all compile time counted."

@@ -212,6 +212,8 @@ def _badge(pair: Comparison) -> str:
     speedup = pair.speedup
     if speedup.verdict == "no difference shown":
         return ":gray-badge[none shown]"
+    if not pair.differs:
+        return ":gray-badge[first look] none seen"
     ends = (pair.band.low, pair.band.high) if pair.band else (speedup.low, speedup.high)
     sign = "+" if speedup.ratio > 1 else "−"
     change = f"{sign}{percent_text(speedup.ratio, *ends).rsplit(' ', 1)[0]}"

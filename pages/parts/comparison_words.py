@@ -123,6 +123,8 @@ def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
 def saved_title(pair: Comparison) -> str:
     """When the chosen pair is even."""
     start = f"{pair.workload.model} on {pair.machine}"
+    if not pair.differs:
+        return f"{start}: no difference {'shown' if pair.speedup.verdict else 'seen'}"
     warm_only = pair.break_even_cold is None
     even = pair.break_even_warm if warm_only else pair.break_even_cold
     if even is None:

@@ -1,0 +1,337 @@
+"""What Results and Compare promise, driven through app.py on a real store."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bench_core.paths import CHECKOUT
+from bench_core.run import Run
+from bench_core.spec import Experiment, Variant
+from bench_core.store import Store
+from tests.planted import COMPILE, EAGER, SHAPES, Shape, plant_run, planted_experiment
+
+HOSTILE = "![x](http://evil.example/x.png) **bold** <b>b</b> :red[r] `c` $x$"
+HOSTILE_MODEL = "file:**my** ![x](net).py"
+QUICK = {("CPU", HOSTILE_MODEL): (Shape(2.0), Shape(1.5, 4.0)), **SHAPES}
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    monkeypatch.delenv("BENCH_VIEW_ONLY", raising=False)
+    with Store() as store:
+        yield store
+
+
+def opened(page: str, /, **link: str | list[str]) -> AppTest:
+    at = AppTest.from_file(str(CHECKOUT / "app.py"), default_timeout=60)
+    at.switch_page(f"pages/{page}.py")
+    for name, value in link.items():
+        at.query_params[name] = value
+    at.run()
+    assert not at.exception
+    return at
+
+
+def words(at: AppTest) -> str:
+    """All Markdown of the page, as it is sent to the browser."""
+    return "\n".join(str(part.value) for part in (*at.markdown, *at.caption, *at.subheader))
+
+
+def table(at: AppTest, with_column: str) -> Any:
+    return next(frame.value for frame in at.dataframe if with_column in frame.value.columns)
+
+
+def button(at: AppTest, label: str) -> Any:
+    return next(one for one in at.button if label in one.label)
+
+
+def labels(at: AppTest) -> list[str]:
+    return [one.label for one in at.button]
+
+
+def hostile_runs(store: Store) -> list[Run]:
+    experiment = Experiment(
+        models=(HOSTILE_MODEL,),
+        batch_sizes=(16,),
+        variants=(EAGER, COMPILE),
+        repeats=1,
+        workload={"samples": 64},
+        measurement={"label": HOSTILE, "epochs": 6},
+    )
+    store.queue(experiment)
+    return [plant_run(store, experiment.id, machine="CPU", shapes=QUICK) for _ in range(2)]
+
+
+# Results
+
+
+def test_results_without_a_run_say_what_to_do():
+    at = opened("results")
+    assert "No measurements yet" in words(at)
+    assert "New run" in labels(at)
+    assert not at.dataframe
+
+
+def test_results_list_every_run_newest_first_with_its_numbers(store):
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    frame = table(opened("results"), "Steady epoch")
+    assert list(frame["Run"]) == [2, 1]
+    assert list(frame["Variant"]) == [["compile"], ["eager"]]
+    assert frame["Steady epoch"][0] == pytest.approx(32.4, rel=0.02)
+    assert frame["Compiling"][0] == pytest.approx(47.5)
+    assert frame["Compiling"].isna()[1]  # nothing compiled is empty, not 0
+
+
+def test_failed_and_queued_runs_are_rows_without_numbers(store):
+    experiment = planted_experiment(store, models=("resnet50",), repeats=1, measured=0)
+    plant_run(
+        store, experiment.id, epochs=0, status="failed", failure="out of memory", reason="3 GB"
+    )
+    frame = table(opened("results"), "Steady epoch")
+    assert list(frame["Status"]) == [["queued"], ["failed"]]
+    assert frame[["Steady epoch", "Compiling", "Peak memory"]].isna().all().all()
+    assert frame["Epochs"].isna()[0]
+
+
+@pytest.mark.parametrize(
+    ("link", "numbers"),
+    [
+        ({"machines": "A100"}, [4, 3]),
+        ({"statuses": "done"}, [4, 3, 2, 1]),
+        ({"model_name": "resnet50"}, [2, 1]),
+        ({"machines": ["A100", "T4"]}, [4, 3, 2, 1]),
+        ({"machines": "nonsense"}, [4, 3, 2, 1]),
+    ],
+)
+def test_the_address_filters_the_runs(store, link, numbers):
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    planted_experiment(store, models=("resnet18",), machine="A100", repeats=1)
+    assert list(table(opened("results", **link), "Steady epoch")["Run"]) == numbers
+
+
+def test_the_address_can_name_one_experiment(store):
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    second = planted_experiment(store, models=("resnet18",), repeats=1)
+    frame = table(opened("results", experiment=second.id), "Steady epoch")
+    assert list(frame["Run"]) == [4, 3]
+
+
+def test_a_filter_that_nothing_matches_can_be_cleared(store):
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    planted_experiment(store, models=("resnet18",), machine="A100", repeats=1)
+    at = opened("results", machines="A100", model_name="resnet50")
+    assert "No run matches." in words(at)
+    button(at, "Clear the filter").click().run()
+    assert len(table(at, "Steady epoch")) == 4
+
+
+def downloaded(monkeypatch: pytest.MonkeyPatch, **link: str) -> dict[str, bytes]:
+    """What the page's download buttons would send, by their label: AppTest cannot press them."""
+    import streamlit as st
+
+    offers: dict[str, Callable[[], bytes]] = {}
+
+    def remember(label: str, data: Callable[[], bytes], **_: Any) -> bool:
+        offers[label] = data
+        return False
+
+    monkeypatch.setattr(st, "download_button", remember)
+    opened("results", **link)
+    return {label: data() for label, data in offers.items()}
+
+
+def test_the_csv_holds_the_runs_that_the_filter_shows(store, monkeypatch):
+    planted_experiment(store, models=("resnet50",), repeats=1, epochs=4)
+    planted_experiment(store, models=("resnet18",), machine="A100", repeats=1, epochs=4)
+    files = downloaded(monkeypatch, machines="A100")
+    rows = list(csv.DictReader(io.StringIO(files["Download CSV"].decode(), newline="")))
+    assert {row["machine"] for row in rows} == {"A100"}
+    assert len(rows) == 2 * 4
+    assert rows[0]["step_count"] == "62"
+    summary = list(csv.DictReader(io.StringIO(files["Summary"].decode("utf-8-sig"), newline="")))
+    assert [row["variant"] for row in summary] == ["eager", "compile"]
+    assert float(summary[0]["steady_epoch_seconds"]) == pytest.approx(3.02, rel=0.02)
+
+
+def test_a_run_in_the_address_opens_its_card(store):
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    at = opened("results", run="2")
+    assert "**Run 2**" in words(at)
+    assert "asked for cold, was cold: no hits, 2 misses" in str(at.table[0].value.to_dict())
+    assert at.code[0].value.startswith("python -m bench_core run --model resnet50")
+
+
+def test_the_card_of_a_failed_run_says_why(store):
+    experiment = planted_experiment(store, models=("resnet50",), repeats=1, measured=0)
+    plant_run(
+        store,
+        experiment.id,
+        epochs=0,
+        status="failed",
+        failure="out of memory",
+        reason="asked for **3 GB**",
+        traceback="Traceback: <b>boom</b>",
+    )
+    at = opened("results", run="1")
+    assert "**Failed: out of memory**" in words(at)
+    assert [text.value for text in at.text] == ["asked for **3 GB**"]
+    assert "Traceback: <b>boom</b>" in [code.value for code in at.code]
+
+
+def test_deleting_asks_first_and_then_deletes(store):
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    at = opened("results", run="2")
+    button(at, "Delete").click().run()
+    assert len(store.runs()) == 2
+    assert "This cannot be undone" in words(at)
+    button(at, "Delete 1 run").click().run()
+    assert [run.number for run in store.runs()] == [1]
+
+
+def test_queued_and_running_runs_are_not_deleted(store):
+    experiment = planted_experiment(store, models=("resnet50",), repeats=1, measured=0)
+    plant_run(store, experiment.id, epochs=2, status="running")
+    for number, status in ((1, "running"), (2, "queued")):
+        at = opened("results", run=str(number))
+        button(at, "Delete").click().run()
+        assert f"Run {number} is {status} and stays" in words(at)
+        assert not any(label.startswith("Delete 1") for label in labels(at))
+    assert len(store.runs()) == 2
+
+
+def test_view_only_offers_nothing_that_changes_the_store(store, monkeypatch):
+    monkeypatch.setenv("BENCH_VIEW_ONLY", "1")
+    assert "New run" not in labels(opened("results"))
+    assert "New run" not in labels(opened("compare"))
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    assert not any("Delete" in label for label in labels(opened("results", run="1")))
+
+
+def test_two_hundred_runs_are_a_page(store):
+    planted_experiment(
+        store,
+        models=("small_cnn",),
+        machine="CPU",
+        repeats=100,
+        measured=0,
+        workload={"samples": 16},
+    )
+    planted_experiment(store, models=("resnet50",), repeats=1, measured=0)
+    assert len(table(opened("results"), "Steady epoch")) == 200
+    assert list(table(opened("results", page="2"), "Steady epoch")["Run"]) == [2, 1]
+
+
+# Compare
+
+
+def test_compare_without_a_pair_says_what_is_missing(store):
+    at = opened("compare")
+    assert "Nothing to compare yet" in words(at)
+    planted_experiment(store, models=("resnet50",), variants=(EAGER,))
+    at = opened("compare")
+    assert "Nothing to compare yet" in words(at)
+    assert "no other variant than eager" in table(at, "Why")["Why"][0]
+
+
+def test_compare_answers_in_its_title(store):
+    planted_experiment(store, models=("resnet101", "resnet18"))
+    planted_experiment(store, models=("resnet18",), machine="A100")
+    at = opened("compare")
+    assert at.subheader[0].value.startswith(
+        "Faster in 1 of 3 comparisons, most on T4 with resnet101"
+    )
+    assert "Slower in 1\\." in words(at)
+    frame = table(at, "Speedup")
+    assert list(frame["Model"]) == ["resnet101", "resnet18", "resnet18"]
+    assert list(frame["Pays off from"])[1:] == ["no difference shown", "never"]
+    assert list(frame["Runs"]) == ["3 + 3"] * 3
+
+
+def test_fewer_than_three_runs_an_arm_are_a_first_look(store):
+    planted_experiment(store, models=("resnet101",), repeats=1)
+    at = opened("compare")
+    assert "first look" in at.subheader[0].value
+    frame = table(at, "Speedup")
+    assert frame["Pays off from"][0] == "first look"
+    assert frame["95 % interval"][0].startswith("within run ")
+
+
+def test_the_address_narrows_what_is_compared(store):
+    planted_experiment(store, models=("resnet101", "resnet18"), repeats=1)
+    last = planted_experiment(store, models=("resnet50",), repeats=1)
+    assert list(table(opened("compare", models="resnet18"), "Speedup")["Model"]) == ["resnet18"]
+    assert list(table(opened("compare", experiment=last.id), "Speedup")["Model"]) == ["resnet50"]
+    assert list(table(opened("compare", runs="1,2"), "Speedup")["Model"]) == ["resnet101"]
+
+
+def test_a_filter_without_a_comparison_can_be_cleared(store):
+    planted_experiment(store, models=("resnet101",), repeats=1)
+    planted_experiment(store, models=("resnet18",), machine="A100", repeats=1)
+    at = opened("compare", machines="A100", models="resnet101")
+    assert "No comparison matches." in words(at)
+    button(at, "Clear the filter").click().run()
+    assert len(table(at, "Speedup")) == 2
+
+
+def test_a_pair_in_the_address_is_the_pair_of_the_charts(store):
+    planted_experiment(store, models=("resnet101", "resnet18"), repeats=1)
+    assert "resnet101 on T4, batch 16" in words(opened("compare"))
+    at = opened("compare", pair="3-4", view="absolute", log="true")
+    assert "**resnet18 on T4, batch 16, compile against eager**" in words(at)
+    assert len(at.get("plotly_chart")) == 4
+
+
+def test_runs_that_differ_in_more_than_the_variant_get_no_ratio(store):
+    planted_experiment(store, models=("resnet50",), variants=(EAGER,), repeats=1)
+    planted_experiment(
+        store, models=("resnet50",), batch_sizes=(32,), variants=(COMPILE,), repeats=1
+    )
+    at = opened("compare", runs="1,2")
+    assert "**No ratio: these runs differ in more than the variant**" in words(at)
+    assert "batch_size 32 against 16" in words(at)
+    assert not at.dataframe
+    button(at, "Queue compile with batch_size 16").click().run()
+    assert not at.exception
+    assert "compile" in at.query_params["variant"]
+
+
+def test_runs_of_two_machines_get_no_ratio_and_no_button(store):
+    planted_experiment(store, models=("resnet18",), variants=(EAGER,), repeats=1)
+    planted_experiment(store, models=("resnet18",), machine="A100", variants=(COMPILE,), repeats=1)
+    at = opened("compare", runs="1,2")
+    assert "Measure both on one machine" in words(at)
+    assert not any("Queue" in label for label in labels(at))
+
+
+def test_any_arm_can_be_the_baseline(store):
+    tuned = Variant(execution="compile", mode="max-autotune")
+    planted_experiment(store, models=("resnet101",), variants=(EAGER, COMPILE, tuned), repeats=1)
+    frame = table(opened("compare", baseline="compile"), "Speedup")
+    assert sorted(map(list, frame["Variant"])) == [["compile max-autotune"], ["eager"]]
+
+
+# Strings from elsewhere
+
+
+@pytest.mark.parametrize("page", ["results", "compare"])
+def test_hostile_names_are_never_markdown(store, page):
+    numbers = [run.number for run in hostile_runs(store)]
+    link = {"run": str(numbers[0])} if page == "results" else {"runs": "1,2"}
+    at = opened(page, **link)
+    said = words(at) + "".join(str(one.value.to_dict()) for one in at.table)
+    said += "".join(option for group in at.get("button_group") for option in pill_labels(group))
+    for markdown in ("![x](", "**my**", "**bold**", "<b>", ":red[r]", "`c`", "$x$"):
+        assert markdown not in said
+    assert "my" in said
+
+
+def pill_labels(group: Any) -> list[str]:
+    return [option.content for option in group.proto.options]
