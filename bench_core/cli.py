@@ -8,19 +8,27 @@ already it follows that one. Exit codes: 0 all measured, 1 a run failed, 2 the c
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import sys
 import time
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bench_core import capabilities, doctor, events, pairing, presets, result_csv, stats, worker
+from bench_core import (
+    capabilities,
+    doctor,
+    events,
+    pairing,
+    presets,
+    result_csv,
+    terminal,
+    worker,
+)
 from bench_core.capabilities import ProbeFailed
 from bench_core.pairing import Measured
 from bench_core.paths import data_dir
@@ -33,12 +41,12 @@ from bench_core.spec import (
     Workload,
     parse_variant,
 )
+from bench_core.stats import ScipyMissing
 from bench_core.store import Store, StoreError
 from bench_core.units import (
     bytes_text,
     duration_text,
     estimate_text,
-    interval_text,
     ratio_text,
     seconds_text,
 )
@@ -64,7 +72,19 @@ class Plain(click.ClickException):
         super().__init__(str(message))
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """Errors that the user can mend are sentences, not tracebacks."""
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except (StoreError, ScipyMissing, ProbeFailed) as error:
+            raise Plain(error) from None
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 def main() -> None:
     """Does torch.compile pay off for this model on this machine, and after how many epochs?
 
@@ -136,14 +156,14 @@ def run(
         lacking = dict.fromkeys(
             lack for spec in runs for lack in capabilities.check(spec, _offered())
         )
-    except (SpecError, ProbeFailed) as error:
+    except SpecError as error:
         raise click.UsageError(str(error)) from None
     if lacking:
         raise click.UsageError("; ".join(lacking))
     with Store() as store:
         known = _known_runs(store)
         seconds = presets.estimate_seconds(experiment, known)
-        click.echo(f"{_counted(len(runs), 'run')}, {estimate_text(seconds)}", err=True)
+        click.echo(f"{terminal.counted(len(runs), 'run')}, {estimate_text(seconds)}", err=True)
         if plan:
             for number, spec in enumerate(runs, 1):
                 work = spec.workload
@@ -204,7 +224,7 @@ def _known_runs(store: Store) -> list[presets.KnownRun]:
 
 
 def _measure(store: Store, experiment: Experiment) -> None:
-    progress = Progress(experiment)
+    progress = terminal.Progress(experiment)
     try:
         worker.serve(experiment.id, idle_seconds=0, watch=progress.note)
     except worker.WorkerBusy:
@@ -214,7 +234,7 @@ def _measure(store: Store, experiment: Experiment) -> None:
         progress.close()
 
 
-def _follow(store: Store, experiment: Experiment, progress: Progress) -> None:
+def _follow(store: Store, experiment: Experiment, progress: terminal.Progress) -> None:
     """Show what another worker stores, until the experiment's last run has ended."""
     shown: dict[int, int] = {}
     while True:
@@ -234,79 +254,15 @@ def _follow(store: Store, experiment: Experiment, progress: Progress) -> None:
         time.sleep(0.5)
 
 
-class Progress:
-    """A bar on a terminal, plain lines elsewhere; on stderr, so that stdout stays clean."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        runs = experiment.runs()
-        self._bar = None
-        self._run_number: int | None = None
-        self._started = 0
-        self._count = len(runs)
-        if sys.stderr.isatty():
-            self._bar = click.progressbar(
-                length=sum(run.measurement.epochs for run in runs),
-                file=sys.stderr,
-                show_pos=True,
-                width=24,
-            )
-            self._bar.render_progress()
-
-    def note(self, run: Run, event: events.Event) -> None:
-        if run.number != self._run_number:
-            self._run_number = run.number
-            self._started += 1
-            if not self._bar:
-                click.echo(f"run {self._started} of {self._count}: {_described(run)}", err=True)
-        match event:
-            case events.Epoch():
-                self._show_epoch(event)
-            case events.PhaseStarted():
-                self._label(run, event.phase)
-            case events.CompileStarted():
-                self._label(run, "compiling")
-            case events.Failed():
-                click.echo(f"\n  failed: {event.reason}" if self._bar else f"  {event.reason}")
-
-    def _label(self, run: Run, doing: str) -> None:
-        if self._bar:
-            width = max(20, shutil.get_terminal_size().columns - 60)
-            text = f"{self._started}/{self._count} {_described(run)}: {doing}"
-            self._bar.label = text[:width].ljust(width)
-            self._bar.render_progress()
-
-    def _show_epoch(self, epoch: events.Epoch) -> None:
-        if self._bar:
-            self._bar.update(1)
-            return
-        compiling = (
-            f", of which compiling {seconds_text(epoch.compile_seconds)}"
-            if epoch.compile_seconds
-            else ""
-        )
-        click.echo(
-            f"  epoch {epoch.epoch}: {seconds_text(epoch.wall_seconds)}{compiling}", err=True
-        )
-
-    def close(self) -> None:
-        if self._bar:
-            self._bar.render_finish()
-
-
-def _described(run: Run) -> str:
-    work, variant = run.spec.workload, run.spec.variant
-    return f"{work.model}, batch {work.batch_size}, {variant.name_with_cache}"
-
-
 def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:
     """Print what was measured and write the CSV. True when a run failed."""
     runs = store.runs(experiment_id)
-    measured = _measured(store, runs)
-    _print_runs(measured)
-    _print_answers(pairing.comparisons(measured))
     if csv_file:
         _write_csv(store, runs, csv_file)
-        click.echo(f"\n{csv_file}: {_counted(len(runs), 'run')}", err=True)
+        click.echo(f"{csv_file}: {terminal.counted(len(runs), 'run')}", err=True)
+    measured = _measured(store, runs)
+    terminal.print_runs(measured)
+    terminal.print_answers(pairing.comparisons(measured))
     return any(run.status == "failed" for run in runs)
 
 
@@ -327,48 +283,6 @@ def _measured(store: Store, runs: list[Run]) -> list[Measured]:
     return [pairing.measure(run, epochs[run.number]) for run in runs]
 
 
-def _print_runs(measured: list[Measured]) -> None:
-    rows = [
-        (
-            str(one.run.number),
-            one.run.spec.workload.model,
-            str(one.run.spec.workload.batch_size),
-            one.run.spec.variant.name_with_cache,
-            one.run.status,
-            str(len(one.epochs)),
-            seconds_text(one.wall_seconds[0]) if one.epochs else "",
-            seconds_text(one.compile_seconds) if one.compile_seconds else "",
-            seconds_text(one.steady.median_seconds),
-            bytes_text(max((e.peak_memory_bytes or 0 for e in one.epochs), default=0) or None),
-        )
-        for one in measured
-    ]
-    head = ("run", "model", "batch", "variant", "status", "epochs", "first", "compiling")
-    click.echo()
-    _print_table((*head, "steady epoch", "peak memory"), rows)
-    for one in measured:
-        if one.run.status == "failed":
-            click.echo(f"run {one.run.number} failed: {one.run.reason}")
-
-
-def _print_answers(found: pairing.Comparisons) -> None:
-    for pair in found.pairs:
-        click.echo(f"\n{pair.headline}.\n  {pair.detail}")
-        if pair.speedup.kind != "first look" and pair.shows_difference:
-            click.echo(f"  {pair.saving_text(100)}")
-
-
-def _print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(line.rstrip())
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 @main.command(name="list")
 @click.option("--experiment", "experiment_id", help="Only the runs of this experiment.")
 def list_runs(experiment_id: str | None) -> None:
@@ -378,7 +292,7 @@ def list_runs(experiment_id: str | None) -> None:
         if not runs:
             click.echo("No run is stored. Measure one: python -m bench_core run --preset demo")
             return
-        _print_runs(_measured(store, runs))
+        terminal.print_runs(_measured(store, runs))
 
 
 @main.command()
@@ -398,11 +312,11 @@ def show(run_reference: str) -> None:
     if run.started_at and run.ended_at:
         click.echo(f"took {duration_text(run.ended_at - run.started_at)}")
     for part in (run.spec.workload, run.spec.variant, run.spec.measurement):
-        _print_facts(type(part).__name__, dict(part))
+        terminal.print_facts(type(part).__name__, dict(part))
     for name in ("environment", "prepared", "activity", "aftermath"):
         part = getattr(run, name)
         if part is not None:
-            _print_facts(name, {key: value for key, value in part if key != "event"})
+            terminal.print_facts(name, {key: value for key, value in part if key != "event"})
     click.echo("\nepochs (wall, data wait, compiling)")
     for epoch in one.epochs:
         parts = (epoch.wall_seconds, epoch.data_wait_seconds, epoch.compile_seconds)
@@ -422,13 +336,6 @@ def show(run_reference: str) -> None:
     click.echo(f"\nmeasure it again:\n{run.spec.command}")
 
 
-def _print_facts(title: str, facts: dict[str, Any]) -> None:
-    click.echo(f"\n{title.lower()}")
-    for name, value in facts.items():
-        if value is not None and value != () and value != "":
-            click.echo(f"  {name}: {value}")
-
-
 @main.command()
 @click.argument("experiment_id", metavar="[EXPERIMENT]", required=False)
 @click.option("--baseline", default="eager", help="The variant that others are held against.")
@@ -443,17 +350,14 @@ def compare(experiment_id: str | None, baseline: str, as_json: bool) -> None:
         if experiment_id and store.experiment(experiment_id) is None:
             raise Plain(f"there is no experiment {experiment_id!r}; `show RUN` names a run's")
         measured = _measured(store, store.runs(experiment_id))
-    try:
-        found = pairing.comparisons(measured, variant)
-        if as_json:
-            click.echo(json.dumps(_as_json(found), indent=2))
-            return
-        rows = [_row(pair) for pair in found.pairs]
-    except stats.ScipyMissing as missing:
-        raise Plain(missing) from None
+    found = pairing.comparisons(measured, variant)
+    if as_json:
+        click.echo(json.dumps(terminal.as_json(found), indent=2))
+        return
+    rows = [terminal.answer_row(pair) for pair in found.pairs]
     if rows:
         head = ("model", "machine", "batch", "variant", "speedup", "95 % interval", "runs")
-        _print_table((*head, "verdict", "pays off"), rows)
+        terminal.print_table((*head, "verdict", "pays off"), rows)
         if len(rows) > 1:
             click.echo(f"geometric mean {ratio_text(found.geometric_mean)} over {len(rows)}")
     else:
@@ -464,59 +368,6 @@ def compare(experiment_id: str | None, baseline: str, as_json: bool) -> None:
         click.echo(f"left out: run {numbers}: {left.reason}")
 
 
-def _row(pair: pairing.Comparison) -> tuple[str, ...]:
-    speedup = pair.speedup
-    return (
-        pair.workload.model,
-        pair.machine,
-        str(pair.workload.batch_size),
-        pair.candidate.variant.name,
-        ratio_text(speedup.ratio, speedup.low, speedup.high),
-        interval_text(speedup.low, speedup.high),
-        f"{speedup.baseline_runs} + {speedup.candidate_runs}",
-        pair.verdict_text,
-        pair.pays_off_text,
-    )
-
-
-def _as_json(found: pairing.Comparisons) -> dict[str, Any]:
-    return {
-        "matched": len(found.pairs),
-        "geomean": found.geometric_mean,
-        "left_out": [
-            {"runs": [run.id for run in left.runs], "reason": left.reason}
-            for left in found.left_out
-        ],
-        "pairs": [
-            {
-                "model": pair.workload.model,
-                "machine": pair.machine,
-                "device": pair.device,
-                "batch_size": pair.workload.batch_size,
-                "precision": pair.workload.precision,
-                "baseline": pair.baseline.variant.name,
-                "candidate": pair.candidate.variant.name,
-                "baseline_epoch_seconds": pair.baseline.epoch_seconds,
-                "candidate_epoch_seconds": pair.candidate.epoch_seconds,
-                "kind": pair.speedup.kind,
-                "speedup": pair.speedup.ratio,
-                "low": pair.speedup.low,
-                "high": pair.speedup.high,
-                "verdict": pair.speedup.verdict,
-                "break_even_cold": _break_even_json(pair.break_even_cold),
-                "break_even_warm": _break_even_json(pair.break_even_warm),
-            }
-            for pair in found.pairs
-        ],
-    }
-
-
-def _break_even_json(found: stats.BreakEven | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {"kind": found.kind, "epoch": found.epoch, "projected": found.projected}
-
-
 @main.command()
 @click.argument("experiment_id", metavar="[EXPERIMENT]", required=False)
 @click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), required=False)
@@ -525,7 +376,7 @@ def export(experiment_id: str | None, csv_file: Path | None, columns: bool) -> N
     """Stored runs as CSV, one row an epoch; to standard output when no file is named."""
     if columns:
         rows = [(column.name, column.unit, column.meaning) for column in result_csv.columns_table()]
-        _print_table(("column", "unit", "meaning"), rows)
+        terminal.print_table(("column", "unit", "meaning"), rows)
         return
     with Store() as store:
         runs = store.runs(experiment_id)
@@ -533,7 +384,7 @@ def export(experiment_id: str | None, csv_file: Path | None, columns: bool) -> N
             raise Plain("no such run is stored; `python -m bench_core list` shows what there is")
         if csv_file:
             _write_csv(store, runs, csv_file)
-            click.echo(f"{csv_file}: {_counted(len(runs), 'run')}", err=True)
+            click.echo(f"{csv_file}: {terminal.counted(len(runs), 'run')}", err=True)
         else:
             epochs = store.epochs([run.number for run in runs], steps=True)
             result_csv.write(sys.stdout, runs, epochs)
@@ -542,15 +393,12 @@ def export(experiment_id: str | None, csv_file: Path | None, columns: bool) -> N
 @main.command()
 def devices() -> None:
     """What torch can run on here."""
-    try:
-        offered = _offered()
-    except ProbeFailed as error:
-        raise Plain(error) from None
+    offered = _offered()
     rows = [
         (device.id, device.name, bytes_text(device.memory_bytes), device.compute_capability or "")
         for device in offered.devices
     ]
-    _print_table(("device", "name", "memory", "compute capability"), rows)
+    terminal.print_table(("device", "name", "memory", "compute capability"), rows)
     click.echo(f"torch {offered.torch}, {offered.cpu_affinity} of {offered.cpu_cores} cores usable")
 
 
@@ -575,5 +423,3 @@ def run_worker(idle_seconds: float) -> None:
         worker.serve(idle_seconds=idle_seconds)
     except worker.WorkerBusy as busy:
         click.echo(f"{busy}; nothing to do here", err=True)
-    except StoreError as error:
-        raise Plain(error) from None

@@ -149,13 +149,20 @@ class Comparison:
         return self.speedup.verdict in ("faster", "slower")
 
     @property
+    def differs(self) -> bool:
+        """A difference is shown, or at least seen: the band of a first look excludes 1."""
+        if self.band:
+            return not self.band.low <= 1 <= self.band.high
+        return self.shows_difference
+
+    @property
     def verdict_text(self) -> str:
         """`8.4 % faster`, `no difference shown`, or what a first look saw."""
         speedup = self.speedup
         if speedup.kind == "first look":
-            band = self.band
-            ends = (band.low, band.high) if band else (None, None)
-            return f"first look: {percent_text(speedup.ratio, *ends)}"
+            if self.band is None or not self.differs:
+                return "first look: no difference seen"
+            return f"first look: {percent_text(speedup.ratio, self.band.low, self.band.high)}"
         if speedup.verdict == "no difference shown":
             return "no difference shown"
         return percent_text(speedup.ratio, speedup.low, speedup.high)
@@ -182,7 +189,12 @@ class Comparison:
         if speedup.kind == "first look":
             fewest = min(speedup.baseline_runs, speedup.candidate_runs)
             runs = "1 run" if fewest == 1 else f"{fewest} runs"
-            return f"Only {runs} an arm: no verdict before {stats.RUNS_FOR_A_VERDICT}."
+            band = self.band
+            within = percent_interval_text(band.low, band.high) if band else ""
+            return (
+                f"Only {runs} an arm: no verdict before {stats.RUNS_FOR_A_VERDICT}. "
+                f"Within these runs: {within}."
+            )
         interval = percent_interval_text(speedup.low, speedup.high)
         if speedup.verdict == "no difference shown":
             return f"{interval[0].upper()}{interval[1:]} (95 %)."
@@ -191,7 +203,7 @@ class Comparison:
     @property
     def pays_off_text(self) -> str:
         """`Pays off from epoch 14, or from epoch 1 when the compile cache is warm.`"""
-        if self.speedup.verdict == "no difference shown":
+        if not self.differs:
             return ""
         cold, warm = self.break_even_cold, self.break_even_warm
         start = cold or warm

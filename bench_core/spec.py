@@ -33,7 +33,11 @@ class SpecError(ValueError):
 
 def explain(error: ValidationError) -> str:
     """Pydantic's findings as sentences: `batch_size must be at least 1, got 0`."""
-    return "; ".join(dict.fromkeys(_sentence(finding) for finding in error.errors()))
+    findings = error.errors()
+    # A tuple with a bad item is reported as too short besides.
+    if any(finding["type"] != "too_short" for finding in findings):
+        findings = [finding for finding in findings if finding["type"] != "too_short"]
+    return "; ".join(dict.fromkeys(_sentence(finding) for finding in findings))
 
 
 def _sentence(finding: Any) -> str:
