@@ -1,7 +1,7 @@
 """Ready-made experiments, and roughly how long an experiment takes.
 
 The estimate needs nothing but the spec: where this machine has measured the same or a similar
-workload it starts from that, and from a small table of sizes otherwise. It is a guess for a person
+workload it starts from that, and from the models' sizes otherwise. It is a guess for a person
 who waits, right within a factor of two or so, and never a result.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench_core.events import Epoch
+from bench_core.model_sizes import size_of
 from bench_core.run import Run
 from bench_core.spec import Experiment, Measurement, RunSpec, Variant
 
@@ -155,35 +156,12 @@ PRESETS: dict[str, Preset] = {
 
 # How long it takes
 
-# Forward multiply-adds (billions) of one image of 224 px, parameters (millions), and seconds of a
-# cold compile of the training step on two cores. Our own two count by what their time amounts to.
-SIZES: dict[str, tuple[float, float, float]] = {
-    "small_cnn": (0.07, 0.04, 25),
-    "pointwise_cnn": (0.6, 0.03, 28),
-    "resnet18": (1.8, 11.7, 49),
-    "resnet34": (3.7, 21.8, 75),
-    "resnet50": (4.1, 25.6, 105),
-    "resnet101": (7.8, 44.5, 190),
-    "resnet152": (11.5, 60.2, 280),
-    "vgg11": (7.6, 132.9, 30),
-    "vgg16": (15.5, 138.4, 40),
-    "vgg19": (19.6, 143.7, 45),
-    "alexnet": (0.7, 61.1, 25),
-    "mobilenet_v2": (0.3, 3.5, 90),
-    "mobilenet_v3_large": (0.2, 5.5, 110),
-    "efficientnet_b0": (0.4, 5.3, 150),
-    "densenet121": (2.8, 8.0, 220),
-    "convnext_tiny": (4.5, 28.6, 110),
-    "swin_t": (4.5, 28.3, 150),
-    "vit_b_16": (17.6, 86.6, 90),
-}
-UNKNOWN_SIZE = (4.0, 25.0, 100.0)
-
 # Billions of multiply-adds a second that training reaches, and seconds until a process is ready.
 CPU_CORE_SPEED, GPU_SPEED = 35.0, 3000.0
 CPU_OPTIMIZER_SECONDS, GPU_OPTIMIZER_SECONDS = 0.0033, 0.00002  # a million parameters and step
 CPU_STEP_OVERHEAD, GPU_STEP_OVERHEAD = 0.004, 0.008
 CPU_START_SECONDS, GPU_START_SECONDS = 4.5, 9.0
+COMPILE_SECONDS, LAYER_COMPILE_SECONDS = 10.0, 0.75  # cold, of a training step, on two cores
 WARM_COMPILE_SHARE = 0.08
 LOADING_SECONDS = 0.0035  # one image, decoded and resized to 224 px
 EVALUATION_SHARE = 0.4
@@ -252,14 +230,16 @@ def _run_seconds(run: RunSpec, known_runs: Sequence[KnownRun], cache_filled: boo
 def table_step_seconds(run: RunSpec) -> float:
     """Seconds of one training step from the table of sizes alone."""
     work = run.workload
-    forward, parameters, _ = _size(work.model)
+    size = size_of(work.model)
     on_cpu = run.device == "cpu"
     speed = CPU_CORE_SPEED * (work.threads or _cores()) if on_cpu else GPU_SPEED
     if work.precision != "fp32" and not on_cpu:
         speed *= 2
-    images = 3 * forward * work.batch_size * (work.image_size / 224) ** 2  # backward is two forward
+    images = (
+        3 * size.multiply_adds * work.batch_size * (work.image_size / 224) ** 2
+    )  # backward is two forward
     update = CPU_OPTIMIZER_SECONDS * 2 / _cores() if on_cpu else GPU_OPTIMIZER_SECONDS
-    step = images / speed + update * parameters
+    step = images / speed + update * size.parameters
     step += CPU_STEP_OVERHEAD if on_cpu else GPU_STEP_OVERHEAD
     if work.pipeline == "on_the_fly":
         loading = work.batch_size * _loading_seconds(run)
@@ -269,14 +249,10 @@ def table_step_seconds(run: RunSpec) -> float:
 
 def table_compile_seconds(run: RunSpec) -> float:
     """Seconds of a cold compile of the training step from the table of sizes alone."""
-    seconds = _size(run.workload.model)[2]
+    seconds = COMPILE_SECONDS + LAYER_COMPILE_SECONDS * size_of(run.workload.model).layers
     if run.variant.backend != "inductor":
         return seconds * 0.2
     return seconds * (3 if (run.variant.mode or "").startswith("max-autotune") else 1)
-
-
-def _size(model: str) -> tuple[float, float, float]:
-    return SIZES.get(model.removeprefix("torchvision:"), UNKNOWN_SIZE)
 
 
 def _loading_seconds(run: RunSpec) -> float:

@@ -182,7 +182,7 @@ def draw_idle(newest: Run) -> None:
 
 def draw_no_answer(measured: list[Measured], left_out: tuple[LeftOut, ...], busy: bool) -> None:
     """Runs there are, but none that may be compared."""
-    with st.container(border=True, height="stretch"):
+    with st.container(border=True):
         if busy:
             st.markdown("**The first answer is on its way**")
             st.markdown("It comes when both arms of a model have been measured.")
@@ -193,7 +193,7 @@ def draw_no_answer(measured: list[Measured], left_out: tuple[LeftOut, ...], busy
         for reason in list(reasons)[-3:]:
             count = sum(len(one.runs) for one in left_out if one.reason == reason)
             st.caption(f"{runs_text(count)}: {plain(reason)}")
-        if st.button("Results", icon=":material/table_rows:"):
+        if measured and st.button("Results", icon=":material/table_rows:"):
             st.switch_page(PAGES / "results.py")
 
 
@@ -216,7 +216,7 @@ def draw_promises() -> None:
             "downloaded as one.",
         ),
     )
-    with st.grid(3, min_column_width=260):
+    with st.grid(3, min_column_width=220):
         for title, text in promises:
             with st.container(border=True, gap="xsmall", height="stretch"):
                 st.markdown(title)
@@ -289,6 +289,7 @@ with left:
             draw_hero(answers[0])
     else:
         draw_no_answer(measured, found.left_out, bool(running or queued))
+        draw_promises()
 with right, st.container(border=True, gap="small", height="stretch"):
     if running or queued:
         draw_running(running, queued)
@@ -314,6 +315,4 @@ if tiles:
                 draw_tile(tile, machines)
     if len(answers) > 1:
         st.page_link(PAGES / "compare.py", label="All comparisons", icon=":material/balance:")
-elif not answers:
-    draw_promises()
 st.caption(this_machine())

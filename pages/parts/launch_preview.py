@@ -17,7 +17,7 @@ from pages.parts.launch_state import choose_last_batch
 from pages.parts.text import plain
 from pages.parts.when import reader_zone
 
-ROWS_SHOWN = 8
+ROWS_SHOWN = 6
 state = st.session_state
 
 
@@ -33,8 +33,8 @@ def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
     st.markdown(
         f"**This will queue {counted(len(runs), 'run')}, {estimate_text(total)}**",
         help="Process starts, compiles and epochs, from what this machine has measured "
-        "before, or from a table where it has measured nothing alike. Right within a factor "
-        "of two.",
+        "before, or from the model's size where it has measured nothing alike: a guess, within "
+        "a factor of two or three.",
     )
     grid = [counted(len(experiment.models), "model")]
     grid.append(counted(len(experiment.batch_sizes), "batch size"))
@@ -58,25 +58,28 @@ def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
 
 
 def draw_order(experiment: Experiment, runs: list[RunSpec], seconds: list[float]) -> None:
-    """A row a cell of the grid: its runs in their order, and how long they take."""
+    """The order of the runs, the same in each cell of the grid, and how long each cell takes."""
     cells: dict[tuple[str, int, str], list[int]] = {}
     for place, run in enumerate(runs):
         work = run.workload
         cells.setdefault((work.model, work.batch_size, work.precision), []).append(place)
+    first = next(iter(cells.values()))
+    arms = {variant.name for variant in experiment.variants if variant.execution == "compile"}
+    badges = " ".join(badge(runs[place].variant, len(arms) > 1) for place in first)
+    st.markdown(f":small[:gray[Order of runs]]  \n{badges}")
+    if len(cells) == 1:
+        return
     rows = []
     for (model, batch_size, precision), places in list(cells.items())[:ROWS_SHOWN]:
-        row = {}
-        if len(experiment.models) > 1:
-            row["Model"] = plain(model.removeprefix("file:").removeprefix("torchvision:"))
+        row = {"Model": plain(model.removeprefix("file:").removeprefix("torchvision:"))}
         row["Batch"] = str(batch_size)
         if len(experiment.precisions) > 1:
             row["Precision"] = precision
-        row["Order of runs"] = " ".join(badge(runs[place].variant) for place in places)
         row["About"] = rough(sum(seconds[place] for place in places))
         rows.append(row)
-    st.table(rows, border="horizontal", hide_index=True, alt="The runs in their order")
+    st.table(rows, border="horizontal", hide_index=True, alt="How long each model takes")
     if len(cells) > ROWS_SHOWN:
-        st.caption(f"and {len(cells) - ROWS_SHOWN} more rows")
+        st.caption(f"and {len(cells) - ROWS_SHOWN} more like these")
 
 
 def rough(seconds: float) -> str:
@@ -137,10 +140,13 @@ def ready_at(seconds: float) -> str:
     return f"on {then.day} {then:%b} at about {then:%H:%M}"
 
 
-def badge(variant: Variant) -> str:
-    color = "gray" if variant.execution == "eager" else "orange"
+def badge(variant: Variant, several: bool) -> str:
+    """An arm in its colour; its arguments only where there are `several` compiled arms."""
+    if variant.execution == "eager":
+        return ":gray-badge[eager]"
+    name = variant.name.removeprefix("compile ") if several else "compile"
     cache = {"warm": ", warm", "off": ", no cache"}.get(variant.cache or "", "")
-    return f":{color}-badge[{plain(variant.name)}{cache}]"
+    return f":orange-badge[{plain(name)}{cache}]"
 
 
 def counted(number: int, one: str, several: str = "") -> str:
