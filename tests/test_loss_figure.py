@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bench_core.figures import Line, cumulative_seconds
+from bench_core.figures import Line, cumulative_seconds, epoch_seconds
 from bench_core.loss_figure import loss_by_epoch, on_log_axes
 from bench_core.stats import break_even
 
@@ -45,3 +45,19 @@ def test_a_mark_stays_on_its_line_on_logarithmic_axes():
 def test_values_that_may_be_negative_keep_their_axis():
     figure = on_log_axes(loss_by_epoch({"eager": [[-1.0, 2.0]]}), y=False)
     assert figure.layout.yaxis.type is None
+
+
+def test_ticks_keep_their_unit_and_the_foot_of_a_bar_counts():
+    seconds = [131.0] + [60.0 + epoch % 3 for epoch in range(20)]
+    figure = on_log_axes(epoch_seconds([Line("compile", seconds, [70.0])]))
+    assert figure.layout.yaxis.tickmode == "auto"  # 60 to 131: 70 is a length and no value
+    long = on_log_axes(epoch_seconds([Line("compile", [500.0] + [4.0] * 9)]))
+    assert list(long.layout.yaxis.ticktext) == [
+        "5 s",
+        "10 s",
+        "20 s",
+        "50 s",
+        "100 s",
+        "200 s",
+        "500 s",
+    ]

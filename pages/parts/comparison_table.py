@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import pandas as pd
@@ -141,25 +142,28 @@ def varying_conditions(pairs: Sequence[Comparison]) -> list[str]:
     Precision where it is not the same everywhere, the rest of the workload where a model has
     several, and what belongs to a machine (torch, threads in use) where a machine has several.
     """
-    found = []
-    for pair in pairs:
-        same_model = [
-            _workload(other) for other in pairs if other.workload.model == pair.workload.model
-        ]
-        same_machine = [_of_machine(other) for other in pairs if other.machine == pair.machine]
-        precisions = [{"precision": other.workload.precision} for other in pairs]
-        words = [
+    facts_of = [
+        (
+            ("everywhere", {"precision": pair.workload.precision}),
+            (f"model {pair.workload.model}", _workload(pair)),
+            (f"machine {pair.machine}", _of_machine(pair)),
+        )
+        for pair in pairs
+    ]
+    seen: dict[tuple[str, str], set[object]] = defaultdict(set)
+    for groups in facts_of:
+        for group, facts in groups:
+            for name, value in facts.items():
+                seen[group, name].add(value)
+    return [
+        ", ".join(
             _condition(name, value)
-            for own, others in (
-                (precisions[0] | {"precision": pair.workload.precision}, precisions),
-                (_workload(pair), same_model),
-                (_of_machine(pair), same_machine),
-            )
-            for name, value in own.items()
-            if any(other[name] != value for other in others)
-        ]
-        found.append(", ".join(words))
-    return found
+            for group, facts in groups
+            for name, value in facts.items()
+            if len(seen[group, name]) > 1
+        )
+        for groups in facts_of
+    ]
 
 
 def _workload(pair: Comparison) -> dict[str, object]:
