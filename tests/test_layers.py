@@ -1,0 +1,135 @@
+"""Imports point down, never sideways, and each heavy library has one place.
+
+Read from the source, so a forbidden import fails here even where no test runs it. Imports inside
+functions count for the layers; those under `if TYPE_CHECKING:` count for nothing.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+# A module of bench_core may import those of the rows above its own.
+LAYERS = (
+    {"units", "spec", "paths", "model_sizes", "result_columns", "chart_frame"},
+    {"events"},
+    {"run"},
+    {"stats", "presets"},
+    {"pairing", "capabilities"},
+    {"store"},
+    {"doubts", "progress", "child", "compile_caches", "doctor"},
+    {"worker"},
+    {"result_csv", "foreign_csv", "diagnosis", "claims"},
+    {"figures", "loss_figure"},
+    {"chart_titles"},
+    {"report", "terminal"},
+    {"cli"},
+    {"__main__"},
+)
+RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
+
+# What the process that owns torch may use of the rest: it knows no store and no page.
+MEASURING_MAY_USE = {"spec", "events", "paths"}
+
+DRAWING = {f"bench_core/{name}.py" for name in ("chart_frame", "figures", "loss_figure", "report")}
+HOMES = {
+    "streamlit": ("app.py", "pages/"),
+    "plotly": tuple(DRAWING),
+    "sqlite3": ("bench_core/store.py",),
+    "torch": ("bench_core/measuring/",),
+    "torchvision": ("bench_core/measuring/",),
+}
+# 1.6 s and 0.5 s to import: inside the function that needs them, except where tables are read.
+NOT_AT_THE_TOP = {"scipy": (), "pandas": ("bench_core/foreign_csv.py", *DRAWING)}
+
+
+def sources() -> list[str]:
+    found = [*CHECKOUT.glob("bench_core/**/*.py"), *CHECKOUT.glob("pages/**/*.py")]
+    return sorted(path.relative_to(CHECKOUT).as_posix() for path in found) + ["app.py"]
+
+
+@cache
+def parsed(file: str) -> ast.Module:
+    return ast.parse((CHECKOUT / file).read_text(encoding="utf-8"))
+
+
+def imports(file: str, *, top_only: bool = False) -> Iterator[str]:
+    """Dotted names that a file imports; `from a import b` gives `a.b`, as `b` may be a module."""
+    waiting: list[ast.AST] = [parsed(file)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file}:{node.lineno} is a relative import: name it in full"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            waiting.extend(node.orelse)
+        elif not (top_only and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def core_imports(file: str) -> set[str]:
+    """Modules of bench_core that a file imports, without the package's name."""
+    return {name.split(".")[1] for name in imports(file) if name.startswith("bench_core.")}
+
+
+def core_modules() -> list[str]:
+    return [Path(file).stem for file in sources() if Path(file).parent.as_posix() == "bench_core"]
+
+
+def test_every_module_has_a_layer() -> None:
+    homeless = set(core_modules()) - set(RANK) - {"__init__"}
+    assert not homeless, f"add {sorted(homeless)} to LAYERS, in the row below all that they import"
+
+
+@pytest.mark.parametrize("module", [name for name in core_modules() if name in RANK])
+def test_imports_point_down(module: str) -> None:
+    used = core_imports(f"bench_core/{module}.py")
+    assert "measuring" not in used, "bench_core.measuring is a process, never an import"
+    wrong = {name for name in used if RANK.get(name, -1) >= RANK[module]}
+    assert not wrong, f"bench_core/{module}.py imports {sorted(wrong)}, not below it"
+
+
+def test_measuring_knows_the_spec_and_the_events_only() -> None:
+    for file in sources():
+        if file.startswith("bench_core/measuring/"):
+            wrong = core_imports(file) - MEASURING_MAY_USE - {"measuring"}
+            assert not wrong, f"{file} imports {sorted(wrong)}: pass it in as lines instead"
+
+
+def test_pages_reach_torch_by_no_import() -> None:
+    for file in sources():
+        if file.startswith(("pages/", "app.py")):
+            assert "measuring" not in core_imports(file), f"{file} imports bench_core.measuring"
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_library_has_one_home(library: str) -> None:
+    for file in sources():
+        if not file.startswith(HOMES[library]):
+            named = {name for name in imports(file) if name.split(".")[0] == library}
+            assert not named, f"{file} imports {sorted(named)}; its place is {HOMES[library]}"
+
+
+@pytest.mark.parametrize("library", NOT_AT_THE_TOP)
+def test_slow_library_is_imported_where_it_is_needed(library: str) -> None:
+    for file in sources():
+        if file.startswith("bench_core/") and not file.startswith(NOT_AT_THE_TOP[library]):
+            named = {name for name in imports(file, top_only=True) if name.startswith(library)}
+            assert not named, f"{file} imports {sorted(named)} at its top"
+
+
+def test_command_line_starts_without_the_dashboard() -> None:
+    heavy = {"torch", "streamlit", "plotly", "pandas", "scipy"}
+    code = f"import sys, bench_core.cli; print(*sorted({heavy} & set(sys.modules)))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout.split() == []
