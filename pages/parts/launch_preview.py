@@ -42,12 +42,13 @@ def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
         grid.append(counted(len(experiment.precisions), "precision"))
     grid.append(counted(len(experiment.variants), "variant"))
     grid.append(counted(experiment.repeats, "repeat"))
-    behind = f" behind {counted(waiting, 'run')} in the queue" if waiting else ""
-    st.caption(f"{' × '.join(grid)}. Ready {ready_at(before + total)}{behind}.")
     work = runs[0].workload
-    told = [f"{work.image_size} px", work.dataset, work.pipeline.replace("_", " ")]
-    told += [work.optimizer] + ["evaluated after each epoch"] * (work.evaluate != "none")
-    st.caption(f"{counted(experiment.measurement.epochs, 'epoch')} each, {', '.join(told)}.")
+    told = [counted(experiment.measurement.epochs, "epoch") + " each", f"{work.image_size} px"]
+    told += [work.dataset, work.pipeline.replace("_", " "), work.optimizer]
+    told += ["evaluated after each epoch"] * (work.evaluate != "none")
+    behind = f" behind {counted(waiting, 'run')} in the queue" if waiting else ""
+    ready = f"Ready {ready_at(before + total)}{behind}."
+    st.caption(f"{' × '.join(grid)}; {', '.join(told)}. {ready}")
     if work.dataset == "cifar10" and not (datasets_dir() / "cifar10").is_dir():
         st.caption("CIFAR-10 is not here yet: the first run downloads it (170 MB).")
     draw_order(experiment, runs, seconds)
