@@ -98,7 +98,7 @@ if not runs:
             "torch.compile on this machine. It takes about a minute and ends in a first verdict."
         )
         if not VIEW_ONLY and st.button("New run", type="primary", icon=":material/add:"):
-            st.switch_page(PAGES / "run.py")
+            st.switch_page(PAGES / "run.py", query_params={})
     st.stop()
 
 # Nothing chosen in a row of pills means all of it.

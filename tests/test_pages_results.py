@@ -15,6 +15,7 @@ from bench_core.paths import CHECKOUT
 from bench_core.run import Run
 from bench_core.spec import Experiment, Variant
 from bench_core.store import Store
+from pages.parts.text import WORD_JOINER, plain
 from tests.planted import COMPILE, EAGER, SHAPES, Shape, plant_run, planted_experiment
 
 HOSTILE = "![x](http://evil.example/x.png) **bold** <b>b</b> :red[r] `c` $x$"
@@ -186,6 +187,16 @@ def test_the_card_of_a_failed_run_says_why(store):
     assert "Traceback: <b>boom</b>" in [code.value for code in at.code]
 
 
+def test_the_card_shows_the_end_of_the_log(store, tmp_path):
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    (tmp_path / "logs").mkdir()
+    run = store.runs()[0]
+    (tmp_path / "logs" / f"{run.id}.log").write_text("x" * 50_000 + "the **last** words")
+    shown = opened("results", run="1").code[-1].value
+    assert shown.endswith("the **last** words")
+    assert len(shown) == 20_000
+
+
 def test_deleting_asks_first_and_then_deletes(store):
     planted_experiment(store, models=("resnet50",), repeats=1)
     at = opened("results", run="2")
@@ -335,3 +346,17 @@ def test_hostile_names_are_never_markdown(store, page):
 
 def pill_labels(group: Any) -> list[str]:
     return [option.content for option in group.proto.options]
+
+
+@pytest.mark.parametrize(
+    "text", ["www.evil.com", "http://evil.com", "me@evil.com", ":material/home:", "a -> b", "<-"]
+)
+def test_what_streamlit_replaces_after_the_escapes_is_parted(text):
+    shown = plain(text).replace("\\", "")
+    assert shown != text
+    assert shown.replace(WORD_JOINER, "") == text
+
+
+@pytest.mark.parametrize("text", ["resnet50", "small_cnn", "my net", "T4"])
+def test_ordinary_names_stay_as_they_are(text):
+    assert plain(text) == text

@@ -6,8 +6,15 @@ import re
 
 # Every ASCII punctuation may be escaped in Markdown. An underscore inside a word means nothing.
 _MARKDOWN = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|[\\`*{}\[\]()#+.!|~<>$:&=@^\"'-]")
+# What Streamlit makes links, icons and arrows of after the escapes are gone: parted by a joiner
+# that has no width.
+_AFTER_MARKDOWN = re.compile(
+    r"(?<=www)(?=\.)|(?<=:)(?=//|material/)|(?<=@)|(?<=[-<>~])(?=[-=>])", re.IGNORECASE
+)
+WORD_JOINER = "\u2060"
 
 
 def plain(text: str) -> str:
     """The text escaped for Markdown, on one line: `*net*` shows as `*net*`."""
-    return _MARKDOWN.sub(lambda found: "\\" + found.group(), " ".join(text.split()))
+    parted = _AFTER_MARKDOWN.sub(WORD_JOINER, " ".join(text.split()))
+    return _MARKDOWN.sub(lambda found: "\\" + found.group(), parted)
