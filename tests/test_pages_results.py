@@ -332,11 +332,11 @@ def test_any_arm_can_be_the_baseline(store):
 # Strings from elsewhere
 
 
-@pytest.mark.parametrize("page", ["results", "compare"])
-def test_hostile_names_are_never_markdown(store, page):
+@pytest.mark.parametrize("name", ["results", "compare"])
+def test_hostile_names_are_never_markdown(store, name):
     numbers = [run.number for run in hostile_runs(store)]
-    link = {"run": str(numbers[0])} if page == "results" else {"runs": "1,2"}
-    at = opened(page, **link)
+    link = {"run": str(numbers[0])} if name == "results" else {"runs": "1,2"}
+    at = opened(name, **link)
     said = words(at) + "".join(str(one.value.to_dict()) for one in at.table)
     said += "".join(option for group in at.get("button_group") for option in pill_labels(group))
     for markdown in ("![x](", "**my**", "**bold**", "<b>", ":red[r]", "`c`", "$x$"):

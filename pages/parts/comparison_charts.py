@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from bench_core import figures, stats
@@ -22,7 +22,7 @@ HEIGHT = 290
 LONGEST_PROJECTION = 4
 
 
-def chart_card(title: str, caption: str, figure: go.Figure, key: str) -> None:
+def chart_card(title: str, caption: str, figure: Any, key: str) -> None:
     with st.container(border=True, gap="xsmall", height="stretch"):
         st.markdown(f"**{plain(title)}**")
         st.caption(plain(caption))
