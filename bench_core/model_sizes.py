@@ -20,8 +20,8 @@ class Size(NamedTuple):
 
 UNKNOWN = Size(4.0, 25.0, 120)
 SIZES: dict[str, Size] = {
-    "small_cnn": Size(0.07, 0.04, 20),
-    "pointwise_cnn": Size(0.6, 0.03, 24),
+    "small_cnn": Size(0.08, 0.04, 20),
+    "pointwise_cnn": Size(1.3, 0.03, 24),
     "alexnet": Size(0.71, 61.1, 19),
     "convnext_base": Size(15.36, 88.6, 300),
     "convnext_large": Size(34.36, 197.8, 300),

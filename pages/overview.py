@@ -266,7 +266,7 @@ if not runs:
         st.markdown("**No measurements yet**", width="content")
         st.markdown(
             "Measure two small networks in eager mode and with torch.compile on this machine. It "
-            "takes one to two minutes and ends in a first look.",
+            "takes about two minutes and ends in a first look.",
             width=520,
             text_alignment="center",
         )

@@ -109,7 +109,7 @@ def test_without_a_measurement_it_offers_the_demo() -> None:
     assert at.query_params["experiment"] in (experiment, [experiment])
     with Store() as store:
         assert [run.spec.workload.model for run in store.queued()][0] == "pointwise_cnn"
-        assert store.experiment(experiment).preset == "demo"  # type: ignore[union-attr]
+        assert store.experiment(experiment).preset == "demo"
 
 
 def test_the_newest_answer_comes_first_and_the_others_follow() -> None:
@@ -348,7 +348,7 @@ def test_the_command_line_says_the_same() -> None:
     at = launch_page(preset="demo")
     [command] = [one.value for one in at.code]
     assert command.startswith("python -m bench_core run --model pointwise_cnn --model small_cnn")
-    assert "--image-size 64" in command
+    assert "--image-size 32" in command
 
 
 def test_view_only_shows_the_form_and_queues_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def test_the_article_is_as_published() -> None:
     assert PRESETS["article-resnet101-100"].experiment("cpu").measurement.epochs == 100
 
 
-def test_the_demo_starts_with_an_eager_run_and_takes_one_to_two_minutes() -> None:
+def test_the_demo_starts_with_an_eager_run_and_takes_about_two_minutes() -> None:
     demo = PRESETS["demo"].experiment("cpu")
     assert demo.runs()[0].variant.execution == "eager"
     assert {run.variant.cache for run in demo.runs()} == {None, "cold", "warm"}
