@@ -18,6 +18,7 @@ from bench_core.events import Activity, CompileStarted, CompileWindow
 from bench_core.measuring.event_stream import EventStream
 
 LIMIT_HIT = "recompile limit"
+LONGEST_GIST_PART = 250
 # Activity field -> counters[group][name].
 COUNTED = {
     "graphs": ("stats", "unique_graphs"),
@@ -156,16 +157,16 @@ class CompilerWatch:
             reading.counts[name] = counters[group][key]
         for group in ("graph_break", "unimplemented"):
             for reason, times in counters[group].items():
-                # The same break stands in both groups; only its first line is for people.
-                first = str(reason).strip().splitlines()[0]
-                reading.breaks[first] = max(reading.breaks[first], times)
+                gist = gist_of(str(reason))  # the same break may stand in both groups
+                reading.breaks[gist] = max(reading.breaks[gist], times)
 
     def _read_metrics(self, reading: Reading) -> None:
         from torch._dynamo.utils import clear_compilation_metrics, get_compilation_metrics
 
         for metrics in get_compilation_metrics():
             if metrics.recompile_reason:
-                reading.recompiles.append(f"{metrics.compile_id}: {metrics.recompile_reason}")
+                reason = gist_of(metrics.recompile_reason.split("(HINT")[0])
+                reading.recompiles.append(f"{metrics.compile_id}: {reason}")
             reading.phases.update(_phases(metrics))
         clear_compilation_metrics()  # it keeps only the last 64
 
@@ -187,6 +188,13 @@ class CompilerWatch:
             note = f"{what} could not be read from this torch ({type(error).__name__}: {error})"
             if note not in self.notes:
                 self.notes.append(note)
+
+
+def gist_of(text: str) -> str:
+    """One line of the paragraphs that Dynamo writes: what happened, and its explanation."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    explained = [line.removeprefix("Explanation: ") for line in lines if "Explanation:" in line]
+    return ": ".join(part[:LONGEST_GIST_PART].rstrip(". ") for part in [*lines[:1], *explained[:1]])
 
 
 # How the compiler's clocks nest, outermost first: each phase is its clock less the next one's.

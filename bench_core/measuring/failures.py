@@ -6,11 +6,13 @@ their class names, which have been steadier over its versions than the modules t
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench_core.events import Failed, Failure
+from bench_core.measuring.compile_activity import gist_of
 from bench_core.spec import RunSpec, SpecError
 
 LONGEST_REASON = 600
@@ -124,17 +126,19 @@ def _judged(
             )
     for cause in chain:
         names = _class_names(cause)
-        if "Unsupported" in names:
+        # A branch on a tensor's value is a UserError instead of an Unsupported under fullgraph.
+        one_graph = spec is not None and spec.variant.fullgraph
+        if "Unsupported" in names or ("UserError" in names and one_graph):
             return "graph break", (
-                f"the model is not one graph, as fullgraph=True demands: {_first_line(cause)}; "
+                f"the model is not one graph, as fullgraph=True demands: {gist_of(str(cause))}; "
                 f"change {_user_line(cause)} or leave fullgraph off, which splits the graph there"
             )
         if "TorchRuntimeError" in names:  # the model's own operators refuse these inputs
             return "model error", f"the model failed {where}: {_first_line(cause)}"
     if compiling or any("TorchDynamoException" in _class_names(cause) for cause in chain):
         return "compile error", (
-            f"torch.compile failed {where}: {_said(chain)}; the log has the whole text, and "
-            "backend 'aot_eager' shows whether Inductor is the one that fails"
+            f"torch.compile failed {where}: {_said(chain)}; the log has the whole text, and a run "
+            "with backend 'aot_eager' shows whether it is Inductor that fails"
         )
     if _in_step(error):
         return "model error", (
@@ -207,14 +211,13 @@ def _said(chain: list[BaseException]) -> str:
 
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # Wrapped C++ errors begin with a bracketed place; the words come after it.
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
 def _user_line(error: BaseException) -> str:
-    """Where in the user's code Dynamo stopped, from the text it made of its stack."""
-    places = [line.strip() for line in str(error).splitlines() if line.strip().startswith('File "')]
-    return places[-1].replace('File "', "").replace('", line ', ":") if places else "the model"
+    """FILE:LINE in the user's code where Dynamo stopped, from the text it made of its stack."""
+    places = re.findall(r'File "([^"]+)", line (\d+)', str(error))
+    return ":".join(places[-1]) if places else "the model"
 
 
 def _shortened(text: str) -> str:
