@@ -12,6 +12,7 @@ import time
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from pydantic import TypeAdapter
 from bench_core.events import Activity, Aftermath, CompileWindow, Environment, Epoch, Prepared
 from bench_core.paths import data_dir
 from bench_core.run import ENDED, Run, Status
-from bench_core.spec import Experiment, RunSpec, new_id
+from bench_core.spec import Experiment, Frozen, RunSpec, new_id
 
 # Append only: the file's user_version says how many of these it has seen.
 MIGRATIONS = (
@@ -79,6 +80,13 @@ MIGRATIONS = (
     """,
 )
 
+PARTS: dict[str, type[Frozen]] = {
+    "spec": RunSpec,
+    "environment": Environment,
+    "prepared": Prepared,
+    "activity": Activity,
+    "aftermath": Aftermath,
+}
 RUN_COLUMNS = ", ".join(Run.__slots__)
 EPOCH_COLUMNS = (
     "epoch, started_at, wall_seconds, data_wait_seconds, compile_seconds, compile_windows, "
@@ -401,16 +409,16 @@ def _marks(values: Iterable[object]) -> str:
 
 def _run(row: sqlite3.Row) -> Run:
     fields: dict[str, Any] = dict(row)
-    fields["spec"] = RunSpec.from_json(fields["spec"])
-    for name, kind in (
-        ("environment", Environment),
-        ("prepared", Prepared),
-        ("activity", Activity),
-        ("aftermath", Aftermath),
-    ):
+    for name, kind in PARTS.items():
         if fields[name] is not None:
-            fields[name] = kind.from_json(fields[name])
+            fields[name] = _part(kind, fields[name])
     return Run(**fields)
+
+
+@lru_cache(maxsize=8192)
+def _part(kind: type[Frozen], line: str) -> Frozen:
+    """Pages read the same runs again and again, and many runs share an environment."""
+    return kind.from_json(line)
 
 
 def _epoch(row: sqlite3.Row) -> Epoch:
