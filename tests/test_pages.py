@@ -108,7 +108,7 @@ def test_without_a_measurement_it_offers_the_demo() -> None:
     [experiment] = queued()
     assert at.query_params["experiment"] in (experiment, [experiment])
     with Store() as store:
-        assert [run.spec.workload.model for run in store.queued()][0] == "pointwise_cnn"
+        assert [run.spec.workload.model for run in store.queued()][0] == "small_cnn"
         assert store.experiment(experiment).preset == "demo"
 
 
@@ -347,7 +347,7 @@ def test_a_users_model_file_is_offered_under_its_plain_name(data: Path) -> None:
 def test_the_command_line_says_the_same() -> None:
     at = launch_page(preset="demo")
     [command] = [one.value for one in at.code]
-    assert command.startswith("python -m bench_core run --model pointwise_cnn --model small_cnn")
+    assert command.startswith("python -m bench_core run --model small_cnn --model pointwise_cnn")
     assert "--image-size 32" in command
 
 

@@ -13,7 +13,7 @@ from bench_core.pairing import Arm, Comparison
 from bench_core.spec import Cache
 from pages.parts.text import plain
 
-HEIGHT = 230
+HEIGHT = 195
 LONGEST_PROJECTION = 4  # times what was measured; a longer one would flatten it
 
 
