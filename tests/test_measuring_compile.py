@@ -114,7 +114,7 @@ def test_the_evaluations_compile_is_kept_apart_from_the_trainings(tmp_path: Path
     child = measured(through_dynamo({"evaluate": "variant"}), tmp_path, epochs=2)
     first, second = child.said(Epoch)
     assert len(first.compile_windows) == 1
-    assert first.evaluation_compile_seconds is not None
+    assert first.evaluation_compile_seconds is not None and first.evaluation_seconds is not None
     assert 0 < first.evaluation_compile_seconds < first.evaluation_seconds
     assert second.compile_seconds == second.evaluation_compile_seconds == 0
     assert first.accuracy is not None and 0 <= first.accuracy <= 1

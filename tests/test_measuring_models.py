@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch  # noqa: E402
 
 from bench_core.events import Epoch, Failed  # noqa: E402
 from bench_core.measuring import datasets, models  # noqa: E402

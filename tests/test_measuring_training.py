@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch  # noqa: E402
 
 from bench_core.measuring.training import train_epoch  # noqa: E402
 

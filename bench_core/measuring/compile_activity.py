@@ -58,7 +58,7 @@ class CompilerWatch:
         self.training = Reading()
         self._seen_modules: set[str] = set()
         self._before = Reading()
-        self._handler = self._guarded("the compile callbacks", self._register)
+        self._guarded("the compile callbacks", self._register)
 
     def _register(self) -> None:
         from torch._dynamo.callback import callback_handler

@@ -25,6 +25,7 @@ from bench_core.measuring.failures import ModelError
 
 CLASSES = 1000
 DOWNLOAD_TIMEOUT_SECONDS = 20
+
 MakeBatch = Callable[[int], tuple[Tensor, Tensor]]
 
 
@@ -89,18 +90,15 @@ def build(name: str, weights: str) -> Built:
     `pretrained` falls back to random weights where none can be had, and says so.
     """
     if name.startswith("file:"):
-        return _from_file(name.removeprefix("file:"), weights)
+        return _from_file(name.removeprefix("file:"))
     if name in OWN_MODELS:
-        return Built(OWN_MODELS[name](), _described(weights, f"{name} has none"))
+        why = "" if weights == "random" else f" (no pretrained weights: {name} has none)"
+        return Built(OWN_MODELS[name](), f"random{why}")
     return _from_torchvision(name.removeprefix("torchvision:"), weights)
 
 
 def torchvision_names() -> list[str]:
     return torchvision.models.list_models(module=torchvision.models)
-
-
-def _described(weights: str, why_none: str) -> str:
-    return "random" if weights == "random" else f"random (no pretrained weights: {why_none})"
 
 
 def _from_torchvision(name: str, weights: str) -> Built:
@@ -127,7 +125,7 @@ def _from_torchvision(name: str, weights: str) -> Built:
         socket.setdefaulttimeout(before)
 
 
-def _from_file(file_name: str, weights: str) -> Built:
+def _from_file(file_name: str) -> Built:
     file = paths.models_dir() / file_name
     if not file.is_file():
         raise ModelError(f"there is no model file {file}; put {file_name} into that folder")
@@ -150,7 +148,7 @@ def _from_file(file_name: str, weights: str) -> Built:
         )
     return Built(
         module,
-        _described(weights, "a model file brings its own"),
+        "as build_model() makes them",
         hashlib.sha256(file.read_bytes()).hexdigest(),
         getattr(code, "make_batch", None),
     )

@@ -8,7 +8,9 @@ from __future__ import annotations
 import gc
 import math
 import time
+from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 import torch
 
@@ -33,7 +35,7 @@ class Run:
         self.spec, self.stream = spec, stream
         self.epochs = 0
         self.notes: list[str] = []
-        self.watch = None
+        self.watch: CompilerWatch | None = None
         self.said = Activity()
         stream.enter("environment")
         self.device = _device(spec.device)
@@ -99,7 +101,7 @@ class Run:
                 evaluate(self.module, batches, workload, self.device)
         self.stream.emit(Primed(seconds=time.perf_counter() - began))
 
-    def _each_shape(self, batches) -> list[datasets.Batch]:
+    def _each_shape(self, batches: Any) -> list[datasets.Batch]:
         few = list(islice(iter(batches), PROFILED_STEPS))
         cut = self.spec.workload.remainder
         if cut and len(few[0][1]) > cut:
@@ -126,6 +128,8 @@ class Run:
         evaluation = self._evaluate()
         finite = math.isfinite(timed.mean_loss)
         span = timed.began_ns, timed.ended_ns
+        if watch:
+            watch.epoch_began_ns = timed.began_ns
         self.stream.emit(
             Epoch(
                 epoch=self.epochs,
@@ -151,7 +155,7 @@ class Run:
                 f"learning_rate than {workload.learning_rate:g} or precision fp32 or bf16"
             )
 
-    def _evaluate(self) -> dict:
+    def _evaluate(self) -> dict[str, float]:
         watch = self.watch
         if watch:
             watch.settle(training=True)
@@ -188,20 +192,32 @@ class Run:
 
     def _after_timing(self) -> None:
         self.stream.enter("after timing")
+        # First: clocks and throttle reasons are those of the work that was timed.
         gpu = gpu_state.read(self.device) if self.device.type == "cuda" else None
-        shares = step_seconds = None
-        if self.spec.variant.execution == "eager" and self.device.type != "mps":
-            batches = islice(iter(self.data.training), PROFILED_STEPS)
-            shares, step_seconds = profile.shares(self.step, batches, self.device)
+        profiled = self._extra("where the step's time goes", self._profiled) or (None, None)
         self.stream.emit(
             Aftermath(
-                loader_only_seconds=self._loader_only_seconds(),
-                shares=shares,
-                profiled_step_seconds=step_seconds,
                 gpu=gpu,
+                loader_only_seconds=self._extra("the loader alone", self._loader_only_seconds),
+                shares=profiled[0],
+                profiled_step_seconds=profiled[1],
                 notes=tuple(self.notes),
             )
         )
+
+    def _extra(self, what: str, read: Callable[[], Any]) -> Any:
+        """The epochs have been told and stand, whatever happens to an explanation of them."""
+        try:
+            return read()
+        except Exception as error:
+            self.notes.append(f"{what} was not read ({type(error).__name__}: {error})"[:300])
+            return None
+
+    def _profiled(self) -> tuple[dict[str, float], float] | None:
+        if self.spec.variant.execution != "eager" or self.device.type == "mps":
+            return None
+        batches = islice(iter(self.data.training), PROFILED_STEPS)
+        return profile.shares(self.step, batches, self.device)
 
     def _loader_only_seconds(self) -> float | None:
         """One epoch of the loader and nothing else: no step can be faster than that."""

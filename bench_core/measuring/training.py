@@ -49,8 +49,8 @@ def train_epoch(step: Step, batches: Iterable[Any], device: torch.device, steps:
 
 def _on_host_clock(step: Step, batches: Iterable[Any]) -> Timings:
     total = torch.zeros(())
-    now, stamps = time.perf_counter_ns, []
-    stamp = stamps.append
+    stamps: list[int] = []
+    now, stamp = time.perf_counter_ns, stamps.append
     stamp(now())
     for images, labels in batches:
         stamp(now())
