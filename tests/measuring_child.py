@@ -12,8 +12,11 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psutil
 
@@ -125,3 +128,60 @@ def measured(spec: RunSpec, data: Path, epochs: int = 3, **environment: str) -> 
         child.say(*["go"] * epochs, "stop")
         child.read_to_end()
     return child
+
+
+@contextmanager
+def adopted(spec: RunSpec, data: Path, **environment: str) -> Iterator[Adopted]:
+    """A child with one `go`, whose parent is a process that the test may kill."""
+    code = f"""
+import time
+from pathlib import Path
+from bench_core.spec import RunSpec
+from tests.measuring_child import MeasuringChild
+spec = RunSpec.from_json({spec.to_json()!r})
+child = MeasuringChild(spec, Path({str(data)!r}), **{environment!r})
+child.say("go")
+print(child.process.pid, flush=True)
+time.sleep(1000)
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    child = psutil.Process(int(parent.stdout.readline()))
+    try:
+        yield Adopted(parent, child)
+    finally:
+        for process in [*descendants(child), child]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+
+
+class Adopted(NamedTuple):
+    parent: subprocess.Popen[str]
+    child: psutil.Process
+
+    def orphan(self) -> list[psutil.Process]:
+        """Kill the parent; those of the child's processes that still live five seconds later."""
+        family = [self.child, *descendants(self.child)]
+        self.parent.kill()
+        self.parent.wait()
+        _, alive = psutil.wait_procs(family, timeout=5)
+        return [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def descendants(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def wait_for(happened: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)

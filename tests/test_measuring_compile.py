@@ -14,8 +14,11 @@ from tests.measuring_child import (
     CANONICAL,
     WARM_COMPILE,
     MeasuringChild,
+    adopted,
     cache_environment,
+    descendants,
     measured,
+    wait_for,
     write_model,
 )
 
@@ -158,3 +161,19 @@ def test_a_missing_tool_is_named_with_the_way_to_get_it(
     [failed] = child.said(Failed)
     assert failed.failure == "compiler missing", failed.reason
     assert said in failed.reason and "apt-get install" in failed.reason
+
+
+@pytest.mark.long
+def test_the_parents_death_in_the_middle_of_a_compile_takes_the_c_compiler_too(
+    tmp_path: Path,
+) -> None:
+    environment = cache_environment(tmp_path, WARM_COMPILE)
+    for folder in environment.values():
+        Path(folder).mkdir(parents=True)
+    with adopted(WARM_COMPILE, tmp_path, **environment) as family:
+
+        def compiles() -> bool:
+            return any("cc1plus" in process.name() for process in descendants(family.child))
+
+        wait_for(compiles, seconds=200)
+        assert not family.orphan()

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,9 +25,7 @@ from bench_core.events import (
     Prepared,
 )
 from bench_core.paths import CHECKOUT
-from tests.measuring_child import MeasuringChild, eager, measured, write_model
-
-PATIENCE_SECONDS = 60
+from tests.measuring_child import MeasuringChild, adopted, eager, measured, wait_for, write_model
 
 
 @pytest.fixture(scope="module")
@@ -159,37 +156,13 @@ def test_the_parents_death_takes_the_child_and_all_below_it(tmp_path: Path) -> N
             return Forking(1, 1)
         """.replace("PATH", repr(str(tmp_path / "grandchild"))),
     )
-    parent_code = f"""
-        import time
-        from pathlib import Path
-        from tests.measuring_child import MeasuringChild, eager
-        child = MeasuringChild(eager(model="file:forking.py"), Path({str(tmp_path)!r}))
-        child.say("go")
-        print(child.process.pid, flush=True)
-        time.sleep(1000)
-    """
-    parent = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(parent_code)],
-        cwd=CHECKOUT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert parent.stdout is not None
-    child = psutil.Process(int(parent.stdout.readline()))
     noted = tmp_path / "grandchild"
-    wait_for(lambda: noted.exists() and noted.read_text().strip() != "")
-    grandchild = psutil.Process(int(noted.read_text()))
-    assert child.is_running() and grandchild.is_running()
-
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-
-    gone, alive = psutil.wait_procs([child, grandchild], timeout=5)
-    alive = [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
-    for process in alive:
-        process.kill()
-    assert not alive
+    with adopted(eager(model="file:forking.py"), tmp_path) as family:
+        wait_for(lambda: noted.exists() and noted.read_text().strip() != "")
+        grandchild = psutil.Process(int(noted.read_text()))
+        assert family.child.is_running() and grandchild.is_running()
+        assert not family.orphan()
+    assert not grandchild.is_running()
 
 
 def test_the_probe_prints_one_line_of_what_torch_offers(tmp_path: Path) -> None:
@@ -233,10 +206,3 @@ def slow_model(tmp_path: Path) -> Callable[[], Path]:
         return tmp_path
 
     return write
-
-
-def wait_for(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
