@@ -290,7 +290,9 @@ def step_times(
     """
     figure = go.Figure()
     styles = arm_styles(list(steps))
-    shown = {arm: np.asarray(seconds, dtype=float) for arm, seconds in steps.items() if seconds}
+    shown = {
+        arm: np.asarray(seconds, dtype=float) for arm, seconds in steps.items() if len(seconds)
+    }
     usual = [float(np.median(seconds)) for seconds in shown.values()]
     # `1 050 ms` keeps the digits that differ where `1.05 s` loses them.
     size, unit = axis_unit(max(usual, default=1.0) / 10)

@@ -1,8 +1,8 @@
 """Live: an experiment while it is measured, its end, and its replay.
 
 Everything comes from the store and the address (`/watch?experiment=ID`), so a refresh, a second
-tab and a restarted server show the same. One timer draws what moves; when a run starts or ends the
-whole page is drawn again, and without anything to wait for there is no timer.
+tab and a restarted server show the same. One timer draws the clocks; when an epoch or a run has
+ended it draws the whole page again, and without anything to wait for there is no timer.
 """
 
 import os
@@ -104,7 +104,6 @@ asked = st.query_params.get("experiment")
 with Store() as store:
     experiment = store.experiment(asked) if asked else newest(store)
     reading = read(store, experiment, replay_since()) if experiment else None
-    busy = bool(store.runs(statuses=("running", "queued")))
 
 if asked and not (experiment and reading and reading.runs):
     header("Live")
@@ -166,7 +165,7 @@ with header(title_of(reading)):
             )
     elif not reading.active:
         st.button(
-            "Replay" if busy else "Replay the last experiment",
+            "Replay" if reading.others else "Replay the last experiment",
             icon=":material/replay:",
             key="replay",
             on_click=start_replay,
@@ -175,14 +174,19 @@ with header(title_of(reading)):
         new_run_button(primary=False)
 
 
-def ended_line(runs: list[Run]) -> str:
+def ended_line(reading: Reading) -> str:
+    runs = reading.runs
     ends = [run.ended_at for run in runs if run.ended_at]
     spent = sum(run.ended_at - run.started_at for run in runs if run.started_at and run.ended_at)
     words = ["1 run" if len(runs) == 1 else f"{len(runs)} runs"]
     words += [duration_text(spent)] if spent else []
     words += [f"ended {when_text(max(ends), reader_zone())}"] if ends else []
     line = ", ".join(words)
-    return line if busy else f"Nothing is running on this machine. This was the last: {line}."
+    return (
+        line
+        if reading.others
+        else f"Nothing is running on this machine. This was the last: {line}."
+    )
 
 
 # What to look at. These stay outside of the timer: a choice must not race with it.
@@ -204,7 +208,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     elif reading.replay:
         st.badge("replay, ten times faster", icon=":material/replay:", color="gray")
     else:
-        st.caption(conditions_of(reading) if reading.active else ended_line(reading.runs))
+        st.caption(conditions_of(reading) if reading.active else ended_line(reading))
     second = st.segmented_control(
         "Second chart",
         [live_charts.SAVED, live_charts.TOTALS],
@@ -218,48 +222,54 @@ if len(names) > 1:
     if reading.replay:
         st.badge("replay, ten times faster", icon=":material/replay:", color="gray")
     elif not reading.active:
-        st.caption(ended_line(reading.runs))
+        st.caption(ended_line(reading))
 
 draw_answers(reading)
 draw_failures(reading, VIEW_ONLY)
 draw_left_out(reading)
 
 
+clocks = st.container()
+cell = cell_of(reading, followed_cell(reading) if choice == FOLLOW else choice)
+place = f"{experiment.id} {cell.name}"
+live_charts.draw_charts(cell, second, experiment.measurement.epochs, place)
+left_half, right_half = st.columns(2, gap="small")
+with Store() as store, left_half:
+    live_charts.draw_steps(store, cell, place)
+    needs = live_cards.needs_of(store, reading)
+with right_half, st.container(border=True, height="stretch"):
+    queue_tab, log_tab = st.tabs(["Queue", "Log"], key="side")
+    with queue_tab:
+        live_cards.draw_queue(reading, needs)
+    log = log_tab.container()
+
+
 @st.fragment(run_every=1 if reading.active else None)
-def moving(experiment: Experiment, drawn: Reading) -> None:
-    """All that changes with time: drawn each second while there is something to wait for."""
+def tick(experiment: Experiment, drawn: Reading) -> None:
+    """What changes by the second. All else waits for an epoch or a run to end."""
     with Store() as store:
-        current = read(store, experiment, replay_since())
-        if current.state != drawn.state:
+        now = read(store, experiment, replay_since())
+        if now.drawn != drawn.drawn:
             st.rerun()
-        if current.active and not (current.replay or VIEW_ONLY) and not worker.alive():
+        if now.active and not (now.replay or VIEW_ONLY) and not worker.alive():
             worker.ensure()
-        needs = live_cards.needs_of(store, current)
-        if current.running:
-            live_cards.draw_phases(current.running, current.now)
-        if current.active:
-            live_cards.draw_progress(current, needs)
-        cell = cell_of(current, followed_cell(current) if choice == FOLLOW else choice)
-        place = f"{experiment.id} {cell.name}"
-        draw_metrics(cell, current, needs)
-        live_charts.draw_charts(cell, second, experiment.measurement.epochs, place)
-        left_half, right_half = st.columns(2, gap="small")
-        with left_half:
-            live_charts.draw_steps(store, cell, place)
-        with right_half, st.container(border=True, height="stretch"):
-            queue_tab, log_tab = st.tabs(["Queue", "Log"], key="side")
-            with queue_tab:
-                live_cards.draw_queue(store, current, needs)
-            with log_tab:
-                live_cards.draw_log(_logged(current))
+        needs = live_cards.needs_of(store, now)
+    if now.running:
+        live_cards.draw_phases(now.running, now.now)
+    if now.active:
+        live_cards.draw_progress(now, needs)
+    draw_metrics(cell_of(now, cell.name), now, needs)
+    with log:
+        live_cards.draw_log(_logged(now))
 
 
-def _logged(current: Reading) -> Run | None:
+def _logged(now: Reading) -> Run | None:
     """Whose log is shown: the running run's, else that of the run which ended last."""
-    if current.running:
-        return current.running.run
-    begun = [run for run in current.runs if run.started_at]
+    if now.running:
+        return now.running.run
+    begun = [run for run in now.runs if run.started_at]
     return begun[-1] if begun else None
 
 
-moving(experiment, reading)
+with clocks:
+    tick(experiment, reading)

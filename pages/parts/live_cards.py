@@ -17,7 +17,7 @@ from bench_core.units import (
     duration_text,
     estimate_text,
 )
-from pages.parts.live_reading import Reading, kept, read
+from pages.parts.live_reading import QUEUE_SECONDS, Reading, kept, read
 from pages.parts.text import plain
 
 LOG_LINES, LOG_BYTES = 200, 64_000
@@ -35,19 +35,12 @@ BADGES: dict[Standing, tuple[str, str]] = {
 def needs_of(store: Store, reading: Reading) -> dict[int, float]:
     """Seconds that each running or queued run of this data folder still needs, by its number.
 
-    In the order in which they are measured. A replay knows its own runs only.
+    In the order in which they are measured.
     """
-    needs = _left(reading)
-    if not reading.replay:
-        others = [
-            run
-            for run in store.runs(statuses=("running", "queued"))
-            if run.experiment_id != reading.experiment.id
-        ]
-        ids = tuple(dict.fromkeys(run.experiment_id for run in others))
-        key = (tuple((run.number, run.status) for run in others), reading.now // 10)
-        needs.update(kept("live_others", key, lambda: _left_of_others(store, ids)))
-    return dict(sorted(needs.items()))
+    ids = tuple(dict.fromkeys(run.experiment_id for run in reading.others))
+    key = (tuple((run.number, run.status) for run in reading.others), reading.now // QUEUE_SECONDS)
+    others = kept("live_others", key, lambda: _left_of_others(store, ids))
+    return dict(sorted({**others, **_left(reading)}.items()))
 
 
 def _left(reading: Reading) -> dict[int, float]:
@@ -103,10 +96,9 @@ def runs_text(count: int) -> str:
 # Queue and log
 
 
-def draw_queue(store: Store, reading: Reading, needs: Mapping[int, float]) -> None:
+def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
     """All that this data folder has in hand, other experiments too, in the order of measuring."""
-    runs = reading.runs if reading.replay else store.runs(statuses=("running", "queued"))
-    waiting = [run for run in runs if run.number in needs]
+    waiting = [run for run in (*reading.runs, *reading.others) if run.number in needs]
     if not waiting:
         st.caption("Nothing is running and nothing waits.")
         return

@@ -21,6 +21,8 @@ from bench_core.store import Store
 from pages.parts.measured import measured_runs
 
 REPLAY_SPEED = 10.0
+# How old the forecasts in the queue may grow.
+QUEUE_SECONDS = 15.0
 STEP_EPOCHS = 3
 MOST_KEPT = 200
 T = TypeVar("T")
@@ -36,10 +38,14 @@ def kept(name: str, key: Hashable, build: Callable[[], T]) -> T:
 
 @dataclass(frozen=True)
 class Reading:
-    """An experiment with all of its runs as they stand at `now`, a time of day."""
+    """An experiment with all of its runs as they stand at `now`, a time of day.
+
+    `others` are the running and queued runs of other experiments; a replay knows none.
+    """
 
     experiment: Experiment
     measured: tuple[Measured, ...]
+    others: tuple[Run, ...]
     now: float
     replay: bool
 
@@ -61,8 +67,19 @@ class Reading:
 
     @property
     def state(self) -> Hashable:
-        """Changes when a run starts or ends: then the whole page is drawn again."""
+        """Changes when a run starts or ends."""
         return self.replay, tuple((run.number, run.status) for run in self.runs)
+
+    @property
+    def drawn(self) -> Hashable:
+        """Changes when the page must be drawn again and not only its clocks."""
+        running = self.running
+        return (
+            self.state,
+            (running.run.number, len(running.epochs)) if running else None,
+            tuple((run.number, run.status) for run in self.others),
+            self.now // (QUEUE_SECONDS * (REPLAY_SPEED if self.replay else 1)),
+        )
 
 
 def read(store: Store, experiment: Experiment, replay_since: float | None) -> Reading:
@@ -79,8 +96,10 @@ def read(store: Store, experiment: Experiment, replay_since: float | None) -> Re
     if replay_since is not None and len(ended) == len(runs):
         moment = moment_after(runs, max(0.0, now - replay_since) * REPLAY_SPEED)
     if moment is not None:
-        return Reading(experiment, tuple(as_of(measured, moment)), moment, replay=True)
-    return Reading(experiment, tuple(measured), now, replay=False)
+        return Reading(experiment, tuple(as_of(measured, moment)), (), moment, replay=True)
+    unended = store.runs(statuses=("running", "queued"))
+    others = tuple(run for run in unended if run.experiment_id != experiment.id)
+    return Reading(experiment, tuple(measured), others, now, replay=False)
 
 
 @st.cache_resource(show_spinner=False)

@@ -1,0 +1,72 @@
+"""Titles of charts: the finding in a sentence, whatever has been measured so far."""
+
+from bench_core.chart_titles import epochs_title, saved_title, steps_title
+from bench_core.figures import Line, Saved
+from bench_core.stats import BreakEven, break_even
+
+EAGER = Line("eager", [67.4, 66.2, 66.2])
+COMPILED = Line("compile", [131.1, 61.1, 61.1])
+
+
+def words(text: str) -> str:
+    return text.replace("\u00a0", " ")
+
+
+def test_epochs_are_told_with_the_first_one() -> None:
+    title = epochs_title([EAGER, COMPILED], {"eager": 66.2, "compile": 61.1})
+    assert words(title) == "Compiled epochs take 61.1 s against 66.2 s; the first took 131 s"
+
+
+def test_epochs_before_a_steady_state_claim_no_speed() -> None:
+    assert words(epochs_title([EAGER], {})) == "Eager epochs: the first took 67.4 s"
+    assert words(epochs_title([EAGER], {"eager": 66.2})) == "Eager epochs take 66.2 s"
+    assert epochs_title([], {}) == "The first epoch has not ended yet"
+
+
+def test_a_first_epoch_like_the_others_is_not_worth_a_word() -> None:
+    warm = Line("compile", [62.0, 61.1, 61.1])
+    title = epochs_title([EAGER, warm], {"eager": 66.2, "compile": 61.1})
+    assert words(title) == "Compiled epochs take 61.1 s against 66.2 s"
+
+
+def test_further_arms_are_named() -> None:
+    steady = {"eager": 66.2, "compile": 61.1, "compile max-autotune": 60.0}
+    title = epochs_title([EAGER, COMPILED, Line("compile max-autotune", [99.0])], steady)
+    assert words(title) == (
+        "Compiled epochs take 61.1 s, epochs of compile max-autotune 60.0 s against 66.2 s"
+    )
+
+
+def test_savings_tell_when_it_is_even_and_where_it_stands() -> None:
+    even = break_even(0, 69, 66.2, 61.1, measured_epochs=3)
+    assert words(saved_title(Saved("compile", [-63.7], even=even))) == (
+        "63.7 s behind by now; even at about epoch 14"
+    )
+    measured = Saved("compile", [-5.0] * 13 + [30.0], even=even)
+    assert words(saved_title(measured)) == "Even at epoch 14; 30.0 s saved by now"
+
+
+def test_savings_that_never_come_are_told() -> None:
+    never = break_even(0, 30, 3.02, 3.14)
+    assert words(saved_title(Saved("compile", [-31.0], even=never))) == (
+        "Never even: 31.0 s behind by now"
+    )
+    at_once = BreakEven("at once", None, None, False, "")
+    assert words(saved_title(Saved("compile", [4.0], even=at_once))) == (
+        "Ahead from the start; 4.00 s saved by now"
+    )
+
+
+def test_without_a_break_even_only_the_standing_is_told() -> None:
+    assert words(saved_title(Saved("compile", [-37.1, -37.0]))) == "37.0 s behind after 2 epochs"
+    assert saved_title(None) == "Nothing to compare yet"
+
+
+def test_steps_are_even_or_vary() -> None:
+    even = steps_title({"eager": [0.975] * 198 + [1.02] * 2})
+    assert words(even).startswith("Steps are even: 975 ms, one in a hundred above ")
+    assert words(steps_title({"eager": [1.0] * 90 + [2.0] * 10})).startswith("Steps vary: 1.00 s")
+    assert words(steps_title({"eager": [1.0], "compile": [0.9] * 3})) == (
+        "Steps with compile take 900 ms"
+    )
+    assert steps_title({}) == "No step has been timed yet"

@@ -1,0 +1,183 @@
+"""What a person who waits is told: phases, the time left, and a replay of what was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench_core.pairing import Measured, measure
+from bench_core.progress import (
+    active_seconds,
+    as_of,
+    clock_text,
+    expected_seconds,
+    moment_after,
+    phases,
+    quiet_epoch_seconds,
+    seconds_left,
+    share_done,
+)
+from bench_core.spec import Experiment
+from bench_core.store import Store
+from tests.planted import plant_run, planted_experiment
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "bench.db") as store:
+        yield store
+
+
+def measured(store: Store, experiment: Experiment) -> list[Measured]:
+    runs = store.runs(experiment.id)
+    epochs = store.epochs([run.number for run in runs])
+    return [measure(run, epochs[run.number]) for run in runs]
+
+
+def words(one: Measured, now: float) -> dict[str, str]:
+    return {phase.text.replace("\u00a0", " "): phase.standing for phase in phases(one, now)}
+
+
+def left(runs: list[Measured], now: float) -> dict[int, float]:
+    return seconds_left(runs, expected_seconds(runs), now)
+
+
+def compiling(store: Store, epochs: int) -> tuple[list[Measured], Measured, float]:
+    """Run 1 of 4 done, run 2 (compile, cold) after `epochs` of 10; the runs, that run, now."""
+    experiment = planted_experiment(store, repeats=2, epochs=10, measured=1)
+    plant_run(store, experiment.id, epochs=epochs, status="running")
+    runs = measured(store, experiment)
+    phase_since = runs[1].run.phase_since
+    assert phase_since
+    return runs, runs[1], phase_since
+
+
+def test_a_queued_run_has_all_its_phases_to_come(store: Store) -> None:
+    runs = measured(store, planted_experiment(store, measured=0))
+    assert set(words(runs[1], 0.0).values()) == {"to come"}
+    assert "compile" in words(runs[1], 0.0)
+    assert "compile" not in words(runs[0], 0.0)
+
+
+def test_compiling_counts_its_seconds_and_holds_warm_up_back(store: Store) -> None:
+    _, one, now = compiling(store, epochs=0)
+    one = replace(one, run=replace(one.run, compiling_since=now - 42))
+    assert words(one, now)["compiling, 42 s so far"] == "compiling"
+    assert words(one, now)["warm-up, epoch 1 of 10"] == "to come"
+    assert words(one, now)["10 epochs"] == "to come"
+
+
+def test_warm_up_lasts_until_a_steady_state_is_known(store: Store) -> None:
+    _, one, now = compiling(store, epochs=3)
+    assert words(one, now)["warm-up, epoch 4 of 10"] == "now"
+    _, one, now = compiling(store, epochs=4)
+    assert words(one, now)["warm-up: 1 epoch"] == "done"
+    assert words(one, now)["epoch 5 of 10"] == "now"
+    assert words(one, now)["compiled in 70.0 s"] == "done"
+
+
+def test_compiling_once_more_is_called_that(store: Store) -> None:
+    _, one, now = compiling(store, epochs=4)
+    one = replace(one, run=replace(one.run, compiling_since=now - 130))
+    assert words(one, now)["compiling again, 2 min 10 s so far"] == "compiling"
+
+
+def test_filling_the_cache_and_waiting_for_the_machine_are_phases(store: Store) -> None:
+    _, one, now = compiling(store, epochs=0)
+    priming = replace(one.run, phase="priming", phase_since=now - 9)
+    assert words(replace(one, run=priming), now)["filling the cache, 9 s so far"] == "now"
+    waiting = replace(one.run, phase="waiting")
+    standing = words(replace(one, run=waiting), now)
+    assert standing["waiting for another measurement on this machine"] == "now"
+    assert standing["data"] == "to come"
+
+
+def test_a_failed_run_shows_how_far_it_came(store: Store) -> None:
+    experiment = planted_experiment(store, repeats=1, measured=1)
+    plant_run(store, experiment.id, epochs=2, status="failed", failure="out of memory")
+    shown = words(measured(store, experiment)[1], 0.0)
+    assert shown["failed: out of memory"] == "failed"
+    assert shown["compiled in 70.0 s"] == "done"
+    assert "after timing" not in shown
+
+
+def test_the_time_left_of_a_run_comes_from_its_quiet_epochs_only(store: Store) -> None:
+    runs, one, now = compiling(store, epochs=4)
+    quiet = quiet_epoch_seconds(one.epochs)
+    assert quiet is not None
+    assert quiet == pytest.approx(61.0, rel=0.02)  # not the 131 s of the first
+    assert left(runs, now)[one.run.number] == pytest.approx(6 * quiet)
+    assert left(runs, now + 20)[one.run.number] == pytest.approx(6 * quiet - 20)
+
+
+def test_a_long_last_epoch_never_makes_the_time_left_negative(store: Store) -> None:
+    runs, one, now = compiling(store, epochs=9)
+    assert left(runs, now + 10_000)[one.run.number] == 0.0
+
+
+def test_queued_runs_take_as_long_as_an_earlier_one_of_their_kind(store: Store) -> None:
+    runs, _, now = compiling(store, epochs=4)
+    first, last = runs[0].run, runs[3].run
+    assert first.spec.variant == last.spec.variant
+    assert first.started_at and first.ended_at
+    assert left(runs, now)[last.number] == pytest.approx(first.ended_at - first.started_at)
+
+
+def test_before_anything_was_measured_the_estimate_stands_in(store: Store) -> None:
+    runs = measured(store, planted_experiment(store, measured=0))
+    assert all(seconds > 0 for seconds in left(runs, 0.0).values())
+    assert len(left(runs, 0.0)) == len(runs)
+
+
+def test_the_bar_grows_from_nothing_to_all(store: Store) -> None:
+    runs, _, now = compiling(store, epochs=4)
+    assert 0.3 < share_done(runs, left(runs, now), now) < 0.6
+    done = measured(store, planted_experiment(store))
+    assert share_done(done, {}, now) == 1.0
+    waiting = measured(store, planted_experiment(store, measured=0))
+    assert share_done(waiting, left(waiting, now), now) == 0.0
+
+
+def test_a_replay_shows_only_what_had_ended_by_then(store: Store) -> None:
+    runs = measured(store, planted_experiment(store, repeats=1))
+    second = runs[1].run
+    assert second.started_at
+    # 5 s of preparing, then an epoch of 131 s that compiles for 70 s from its first fifth on.
+    early = as_of(runs, second.started_at + 35)
+    assert [one.run.status for one in early] == ["done", "running"]
+    assert early[1].epochs == ()
+    assert early[1].run.compiling_since is not None
+    assert words(early[1], second.started_at + 35)["compiling, 30 s so far"] == "compiling"
+    later = as_of(runs, second.started_at + 5 + 131 + 2.5 * 61)
+    assert len(later[1].epochs) == 3
+    assert (later[1].run.phase, later[1].run.phase_epoch) == ("epoch", 4)
+    assert later[1].run.activity is None
+
+
+def test_a_replay_begins_with_everything_queued(store: Store) -> None:
+    runs = measured(store, planted_experiment(store, repeats=1))
+    started = runs[0].run.started_at
+    assert started
+    assert [one.run.status for one in as_of(runs, started - 1)] == ["queued", "queued"]
+
+
+def test_waits_between_runs_are_left_out_of_a_replay(store: Store) -> None:
+    runs = [one.run for one in measured(store, planted_experiment(store, repeats=1))]
+    first, second = runs
+    assert first.started_at and first.ended_at and second.started_at and second.ended_at
+    later = replace(second, started_at=second.started_at + 7e4, ended_at=second.ended_at + 7e4)
+    length = first.ended_at - first.started_at
+    assert moment_after([first, later], 100.0) == pytest.approx(first.started_at + 100)
+    assert later.started_at
+    assert moment_after([first, later], length + 1) == pytest.approx(later.started_at + 1)
+    assert active_seconds([first, later]) == pytest.approx(active_seconds(runs))
+    assert moment_after([first, later], active_seconds(runs) + 1) is None
+
+
+def test_clocks_show_whole_seconds() -> None:
+    assert clock_text(41.6) == "42\u00a0s"
+    assert clock_text(125) == "2\u00a0min 5\u00a0s"
+    assert clock_text(-3) == "0\u00a0s"
