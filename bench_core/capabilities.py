@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -33,6 +34,7 @@ from bench_core.paths import CHECKOUT, data_dir, models_dir
 from bench_core.spec import BACKENDS_WITHOUT_OPTIONS, Frozen, RunSpec, SpecError
 
 PROBE_SECONDS = 300.0
+RETRY_SECONDS = 60.0  # it may have been the end of the app that ended the probe
 OWN_MODELS = ("small_cnn", "pointwise_cnn")
 JSON_TYPES = {"bool", "int", "float", "str", "None"}
 
@@ -135,9 +137,12 @@ def start_probe() -> None:
 
 
 def failure() -> str | None:
-    """Why the last probe failed, or None when it did not."""
+    """Why the last probe failed, or None when it did not, or long enough ago to ask again."""
+    file = _failure_file()
     try:
-        return _failure_file().read_text()
+        if time.time() - file.stat().st_mtime > RETRY_SECONDS:
+            return None
+        return file.read_text()
     except FileNotFoundError:
         return None
 
@@ -203,7 +208,7 @@ def cache_key() -> str:
         _text_of(Path("/proc/driver/nvidia/version")),
         *(os.environ.get(name, "") for name in ("CUDA_VISIBLE_DEVICES", "CXX")),
         *(shutil.which(program) or "" for program in ("g++", "clang++", "openssl")),
-        str(sorted(os.sched_getaffinity(0))),
+        str(usable_cores()),
         *(f"{file.name} {file.stat().st_mtime_ns}" for file in model_files()),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -213,6 +218,13 @@ def model_files() -> list[Path]:
     """The user's own model files, by name; a leading `_` or `.` hides a file."""
     files = [path for path in models_dir().glob("*.py") if path.is_file()]
     return sorted(path for path in files if path.name[0] not in "_.")
+
+
+def usable_cores() -> int:
+    """CPUs this process may run on; all of them where the system cannot tell (macOS)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _version(package: str) -> str:

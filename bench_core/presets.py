@@ -7,11 +7,11 @@ who waits, right within a factor of two or so, and never a result.
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from bench_core.capabilities import usable_cores
 from bench_core.events import Epoch
 from bench_core.model_sizes import size_of
 from bench_core.run import Run
@@ -232,13 +232,13 @@ def table_step_seconds(run: RunSpec) -> float:
     work = run.workload
     size = size_of(work.model)
     on_cpu = run.device == "cpu"
-    speed = CPU_CORE_SPEED * (work.threads or _cores()) if on_cpu else GPU_SPEED
+    speed = CPU_CORE_SPEED * (work.threads or usable_cores()) if on_cpu else GPU_SPEED
     if work.precision != "fp32" and not on_cpu:
         speed *= 2
     images = (
         3 * size.multiply_adds * work.batch_size * (work.image_size / 224) ** 2
     )  # backward is two forward
-    update = CPU_OPTIMIZER_SECONDS * 2 / _cores() if on_cpu else GPU_OPTIMIZER_SECONDS
+    update = CPU_OPTIMIZER_SECONDS * 2 / usable_cores() if on_cpu else GPU_OPTIMIZER_SECONDS
     step = images / speed + update * size.parameters
     step += CPU_STEP_OVERHEAD if on_cpu else GPU_STEP_OVERHEAD
     if work.pipeline == "on_the_fly":
@@ -257,10 +257,6 @@ def table_compile_seconds(run: RunSpec) -> float:
 
 def _loading_seconds(run: RunSpec) -> float:
     return LOADING_SECONDS * max(0.1, (run.workload.image_size / 224) ** 2)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def _known_step(known: KnownRun) -> float | None:

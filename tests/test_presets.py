@@ -49,7 +49,7 @@ def resnet18(batch_size: int = 8, **fields: object) -> Workload:
 def test_the_table_is_right_within_a_factor_of_two_for_a_known_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(presets, "_cores", lambda: 2)
+    monkeypatch.setattr(presets, "usable_cores", lambda: 2)
     assert 0.3 < presets.table_step_seconds(RunSpec(workload=resnet18())) < 1.2  # measured: 0.614
     large = Workload(model="vgg16", batch_size=4, pipeline="resident")
     assert 2.7 < presets.table_step_seconds(RunSpec(workload=large)) < 10.8  # measured: 5.4

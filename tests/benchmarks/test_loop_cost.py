@@ -61,7 +61,8 @@ def test_against_the_articles_bare_loop():
     step = step_of(module, optimizer, spec, CPU)
     batches = [(torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,)))] * 20
     our_loop_seconds(step, batches)
-    bare, ours = [], []
+    bare: list[float] = []
+    ours: list[float] = []
     for block in range(8):
         order = [(bare, bare_loop_seconds), (ours, our_loop_seconds)]
         for times, loop in order if block % 2 == 0 else order[::-1]:
