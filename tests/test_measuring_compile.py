@@ -143,7 +143,11 @@ def test_an_option_that_inductor_lacks_is_refused_in_few_words(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("lacking", "said"), [("g++", "a C++ compiler"), ("openssl", "the program openssl")]
+    ("lacking", "said"),
+    [
+        ("g++", "a C++ compiler"),
+        pytest.param("openssl", "the program openssl", marks=pytest.mark.long),
+    ],
 )
 def test_a_missing_tool_is_named_with_the_way_to_get_it(
     tmp_path: Path, lacking: str, said: str

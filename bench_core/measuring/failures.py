@@ -137,8 +137,12 @@ def _judged(
             return "model error", f"the model failed {where}: {_first_line(cause)}"
     if compiling or any("TorchDynamoException" in _class_names(cause) for cause in chain):
         return "compile error", (
-            f"torch.compile failed {where}: {_said(chain)}; the log has the whole text, and a run "
-            "with backend 'aot_eager' shows whether it is Inductor that fails"
+            f"torch.compile failed {where}: {_said(chain)}; the log has the whole text"
+            + (
+                ", and a run with backend 'aot_eager' shows whether it is Inductor that fails"
+                if spec is not None and spec.variant.backend == "inductor"
+                else ""
+            )
         )
     if _in_step(error):
         return "model error", (
