@@ -11,7 +11,6 @@ from pathlib import Path
 
 import streamlit as st
 
-from bench_core import worker
 from bench_core.run import Run
 from bench_core.spec import Experiment
 from bench_core.store import Store
@@ -35,10 +34,16 @@ def newest(store: Store) -> Experiment | None:
     return next(iter(store.experiments(limit=1)), None)
 
 
-def stop(numbers: list[int]) -> None:
+def stop(number: int) -> None:
     with Store() as store:
-        for number in numbers:
-            store.stop(number=number)
+        store.stop(number=number)
+
+
+def empty_queue(numbers: list[int]) -> None:
+    with Store() as store:
+        for run in store.queued():
+            if run.number in numbers:  # one that has started meanwhile goes on
+                store.stop(number=run.number)
 
 
 def start_replay() -> None:
@@ -148,7 +153,7 @@ with header(title_of(reading)):
                 icon=":material/stop_circle:",
                 key="stop",
                 on_click=stop,
-                args=([running.number],),
+                args=(running.number,),
                 disabled=stopping,
                 help="Stops this run within 5 seconds and frees the device. What was measured is "
                 "kept.",
@@ -158,7 +163,7 @@ with header(title_of(reading)):
                 "Empty the queue",
                 type="tertiary",
                 key="empty",
-                on_click=stop,
+                on_click=empty_queue,
                 args=([run.number for run in reading.queued],),
                 help="Takes the waiting runs of this experiment out of the queue. The one that is "
                 "measured goes on.",
@@ -251,8 +256,8 @@ def tick(experiment: Experiment, drawn: Reading) -> None:
         now = read(store, experiment, replay_since())
         if now.drawn != drawn.drawn:
             st.rerun()
-        if now.active and not (now.replay or VIEW_ONLY) and not worker.alive():
-            worker.ensure()
+        if now.active and not (now.replay or VIEW_ONLY):
+            live_cards.wake_worker()
         needs = live_cards.needs_of(store, now)
     if now.running:
         live_cards.draw_phases(now.running, now.now)
@@ -264,9 +269,9 @@ def tick(experiment: Experiment, drawn: Reading) -> None:
 
 
 def _logged(now: Reading) -> Run | None:
-    """Whose log is shown: the running run's, else that of the run which ended last."""
-    if now.running:
-        return now.running.run
+    """Whose log is shown: the running run's, the worker's (None), or that of the last run."""
+    if now.running or now.queued:
+        return now.running.run if now.running else None
     begun = [run for run in now.runs if run.started_at]
     return begun[-1] if begun else None
 

@@ -205,6 +205,7 @@ def test_runs_that_failed_alike_share_a_card_and_the_others_go_on(store: Store) 
     at = live(experiment)
     assert "Runs 2 and 3 failed: compiler missing" in said(at)
     assert "The other runs go on." in said(at)
+    assert metrics(at)["So far"][1].startswith("first answer in about")
 
 
 def test_a_finished_experiment_gives_its_answer_and_the_way_to_compare(store: Store) -> None:

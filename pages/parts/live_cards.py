@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import streamlit as st
 
+from bench_core import worker
 from bench_core.pairing import Measured
 from bench_core.paths import logs_dir
 from bench_core.progress import Standing, expected_seconds, phases, seconds_left, share_done
@@ -21,7 +23,8 @@ from pages.parts.live_reading import QUEUE_SECONDS, Reading, kept, read
 from pages.parts.text import plain
 
 LOG_LINES, LOG_BYTES = 200, 64_000
-SIDE_HEIGHT = 300
+SIDE_HEIGHT, ROWS_SHOWN = 300, 7
+WORKER_SECONDS = 15.0
 
 BADGES: dict[Standing, tuple[str, str]] = {
     "done": ("green", ":material/check: "),
@@ -84,9 +87,24 @@ def draw_progress(reading: Reading, needs: Mapping[int, float]) -> None:
         words = [f"Run {len(runs) - len(own) + 1} of {len(runs)} is next"]
         if ahead:
             words.append(f"waiting for {runs_text(len(ahead))} of other experiments")
+        elif not reading.replay and not worker.alive():
+            words.append("the worker is not running")
     seconds = sum(own.values()) + sum(needs[number] for number in ahead)
     words.append(f"{estimate_text(seconds)} left")
     st.progress(share_done(reading.measured, own, reading.now), text=" · ".join(words))
+
+
+def wake_worker() -> None:
+    """Start a worker where none is alive; one that ends at once is not started every second."""
+    last = _last_start()
+    if not worker.alive() and time.monotonic() - last.get("at", -WORKER_SECONDS) > WORKER_SECONDS:
+        last["at"] = time.monotonic()
+        worker.ensure()
+
+
+@st.cache_resource(show_spinner=False)
+def _last_start() -> dict[str, float]:
+    return {}
 
 
 def runs_text(count: int) -> str:
@@ -120,7 +138,7 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
     st.dataframe(
         rows,
         hide_index=True,
-        height=SIDE_HEIGHT,
+        height="content" if len(waiting) <= ROWS_SHOWN else SIDE_HEIGHT,
         placeholder="",
         column_config={
             "": st.column_config.TextColumn(width=48),

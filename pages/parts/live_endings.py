@@ -30,21 +30,17 @@ def draw_answers(reading: Reading) -> None:
     names = cell_names(reading.experiment, reading.runs)
     several = len(set(names.values())) > 1
     with st.container(border=True, gap="xsmall"):
-        for place, pair in enumerate(pairs):
-            row = st.container(
-                horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
-            )
+        for pair in pairs:
             icon = VERDICT_ICONS.get(pair.speedup.verdict or "", FIRST_LOOK_ICON)
-            row.markdown(f"{icon} **{plain(pair.headline)}**", width="content")
-            if not place:
-                row.page_link(
-                    PAGES / "compare.py",
-                    label="Compare",
-                    icon=":material/balance:",
-                    query_params={"experiment": reading.experiment.id},
-                )
+            st.markdown(f"{icon} **{plain(pair.headline)}**")
             which = f"{names[pair.candidate.runs[0].run.number]}: " if several else ""
             st.caption(plain(which + pair.detail))
+        st.page_link(
+            PAGES / "compare.py",
+            label="Compare",
+            icon=":material/balance:",
+            query_params={"experiment": reading.experiment.id},
+        )
 
 
 def _ended(reading: Reading) -> Comparisons:

@@ -76,7 +76,8 @@ def _why_no_answer(cell: Cell, needs: Mapping[int, float]) -> str:
         return "only one variant"
     wait = 0.0
     for arm, runs in arms.items():
-        if any(one.steady.first is not None for one in runs):
+        counted = [one for one in runs if one.run.status != "failed"]
+        if any(one.steady.first is not None for one in counted):
             continue
         first = next((one.run.number for one in runs if one.run.number in needs), None)
         if first is None:

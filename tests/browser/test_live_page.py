@@ -129,7 +129,7 @@ def test_the_end_of_a_run_changes_the_page_by_itself(
     assert store.stop_requested(run.number)
     store.finish(run.number, "stopped", reason="stopped on request; what was measured is kept")
     expect(page.get_by_role("button", name="Replay")).to_be_visible()
-    expect(page.get_by_text("first look: 8.4", exact=False)).to_be_visible()
+    expect(page.get_by_text("resnet101 on T4: first look")).to_be_visible()
     # The timer has ended with it: nothing asks the server again.
     expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_attached()
     page.evaluate(
@@ -140,6 +140,18 @@ def test_the_end_of_a_run_changes_the_page_by_itself(
     )
     page.wait_for_timeout(3000)
     assert page.evaluate("window.runs") == 0
+
+
+def test_a_run_that_nobody_measures_is_ended_by_a_new_worker(
+    page: Page, server: Server, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "bench.db") as store:
+        experiment = planted_experiment(store, repeats=1, measured=1)
+        plant_run(store, experiment.id, epochs=4, status="running")
+    watch(page, server(data=tmp_path), experiment)
+    expect(page.get_by_role("button", name="Replay")).to_be_visible(timeout=SLOW)
+    with Store(tmp_path / "bench.db") as store:
+        assert store.runs(experiment.id)[1].status == "interrupted"
 
 
 def test_a_replay_runs_and_ends(page: Page, address: str, store: Store) -> None:
