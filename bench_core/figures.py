@@ -6,6 +6,7 @@ What is drawn is bounded, and each figure carries its title, which states what i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -304,7 +305,8 @@ def step_times(
             y=seconds[at] / size,
             name=label(arm),
             hovertemplate=f"%{{y:.4~g}} {unit}<extra>{label(arm)}</extra>",
-            **line_look(styles[arm], 1, len(at), mode="lines"),
+            # At one pixel a dash is a row of specks.
+            **line_look(styles[arm]._replace(dash="solid"), 1, len(at), mode="lines"),
         )
     framed(figure, title, uirevision, "step", f" {unit}")
     if sum(map(len, reach)) < sum(map(len, shown.values())):
@@ -385,6 +387,8 @@ def speedup_by_batch(
     framed(figure, title, uirevision, "batch size", "\u00d7")
     figure.update_layout(hovermode="closest")
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
+    if len(sizes) == 1:  # plotly would blow the small shift up to the whole width
+        figure.update_xaxes(range=[math.log10(sizes[0] / 2), math.log10(sizes[0] * 2)])
     ends = [end for p in points for end in (p.ratio, p.low, p.high) if end is not None]
     low, high = min([*ends, 0.98]), max([*ends, 1.02])
     room = (high / low) ** 0.08

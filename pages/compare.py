@@ -245,7 +245,6 @@ with st.container(horizontal=True, vertical_alignment="center"):
     left_out = left_out_text(found)
     if left_out and st.button(left_out, type="tertiary", icon=":material/info:", key="left_out"):
         left_out_dialog(found.left_out)
-st.caption("Click a row to see its charts below." if len(pairs) > 1 else "Its charts are below.")
 clicked = comparison_table(pairs, machines)
 
 by_id = {pair_id(pair): pair for pair in pairs}

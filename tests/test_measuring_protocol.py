@@ -68,14 +68,14 @@ def test_phases_come_in_order_and_starting_comes_before_torch(eager_run: Measuri
     phases = [event.phase for event in eager_run.said(PhaseStarted)]
     assert phases == [
         *("starting", "environment", "model", "data"),
-        *("waiting", "epoch", "waiting", "epoch", "waiting", "after timing"),
+        *("epoch", "epoch", "after timing"),
     ]
 
 
 def test_it_waits_for_each_go_deaf_to_ctrl_c_and_ends_with_its_input(tmp_path: Path) -> None:
     """The end of input means that nobody wants the part after the timing."""
     with MeasuringChild(eager(), tmp_path) as child:
-        child.read_until(PhaseStarted, phase="waiting")
+        child.read_until(Prepared)
         child.process.send_signal(signal.SIGINT)
         time.sleep(0.5)
         said_at = time.time()

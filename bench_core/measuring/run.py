@@ -72,7 +72,6 @@ class Run:
         """`go`: an epoch. `stop`: the part after the timing. End of input: nothing more."""
         self.stream.emit(self.prepared)
         while True:
-            self.stream.enter("waiting")
             word = self.stream.read_line().strip()
             if word == b"go":
                 self._epoch()

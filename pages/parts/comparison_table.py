@@ -28,6 +28,19 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     baseline = pairs[0].baseline.variant.name
     base_epoch = f"{baseline[0].upper()}{baseline[1:]} epoch" if len(baseline) < 12 else "Baseline"
     frame = pd.DataFrame([_row(pair, base_epoch) for pair in pairs])
+    # On a phone the speedup must be seen without scrolling: what all rows share needs no column.
+    shared = {name for name in ("Batch", "Variant") if frame[name].map(str).nunique() == 1}
+    said = ([f"batch {pairs[0].workload.batch_size}"] if "Batch" in shared else []) + (
+        [plain(pairs[0].candidate.variant.name)] if "Variant" in shared else []
+    )
+    everywhere = f"Every row: {', '.join(said)}. " if said and len(pairs) > 1 else ""
+    st.caption(
+        f"{everywhere}Click a row to see its charts below."
+        if len(pairs) > 1
+        else "Its charts are below."
+    )
+    if len(pairs) == 1:
+        shared = set()
     conditions = varying_conditions(pairs)
     if any(conditions):
         frame.insert(4, "Conditions", conditions)
@@ -49,6 +62,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
         on_select="rerun",
         selection_mode="single-cell",
         hide_index=True,
+        column_order=[name for name in frame.columns if name not in shared],
         placeholder="",
         height="content" if len(pairs) <= ROWS_WITHOUT_SCROLLING else 560,
         alt="Comparisons with their speedup, its interval and the epoch from which they pay off",
