@@ -45,19 +45,21 @@ class Style(NamedTuple):
 
 GRAY = "#7A8594"
 ORANGE = "#E0590B"
+# A plain dash means a warm cache, dots a projection: arms are told apart by other patterns.
 ARM_STYLES = {
     "eager": Style(GRAY, "solid", "circle"),
     "compile": Style(ORANGE, "solid", "circle"),
-    "compile reduce-overhead": Style(ORANGE, "longdash", "diamond"),
-    "compile max-autotune": Style(ORANGE, "dashdot", "square"),
-    "compile max-autotune-no-cudagraphs": Style(ORANGE, "longdashdot", "triangle-up"),
-    "compile lite": Style(ORANGE, "10px,3px,3px,3px", "x"),
+    "compile reduce-overhead": Style(ORANGE, "dashdot", "diamond"),
+    "compile max-autotune": Style(ORANGE, "longdashdot", "square"),
+    "compile max-autotune-no-cudagraphs": Style(ORANGE, "16px,3px,3px,3px,3px,3px", "triangle-up"),
+    "compile lite": Style(ORANGE, "10px,3px,2px,3px", "x"),
 }
-# Compiled arms with other arguments, in the order in which they are drawn.
+# Compiled arms with other arguments, in the order in which they are drawn. The first is solid
+# unless plain compile is beside it.
 OTHER_ARM_STYLES = (
-    Style(ORANGE, "longdash", "cross"),
-    Style(ORANGE, "dashdot", "star"),
-    Style(ORANGE, "longdashdot", "hexagon"),
+    Style(ORANGE, "dashdot", "cross"),
+    Style(ORANGE, "longdashdot", "star"),
+    Style(ORANGE, "10px,3px,2px,3px", "hexagon"),
 )
 # By order of the machine's first run in the store, never by its place in a filter.
 MACHINE_STYLES = (
@@ -71,11 +73,16 @@ MACHINE_STYLES = (
 
 def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
     """The look of each arm by its name (`Variant.name`), whichever others are drawn beside it."""
-    others = [arm for arm in dict.fromkeys(arms) if arm not in ARM_STYLES]
-    return {
-        arm: ARM_STYLES.get(arm) or OTHER_ARM_STYLES[others.index(arm) % len(OTHER_ARM_STYLES)]
-        for arm in arms
-    }
+    styles, others = {}, 0
+    for arm in dict.fromkeys(arms):
+        if arm in ARM_STYLES:
+            styles[arm] = ARM_STYLES[arm]
+            continue
+        styles[arm] = OTHER_ARM_STYLES[others % len(OTHER_ARM_STYLES)]
+        if not others and "compile" not in arms:
+            styles[arm] = styles[arm]._replace(dash="solid")
+        others += 1
+    return styles
 
 
 def machine_styles(machines: Sequence[str]) -> dict[str, Style]:

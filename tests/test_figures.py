@@ -145,6 +145,9 @@ def test_an_arm_keeps_its_look_whatever_stands_beside_it():
     assert alone == beside
     odd = arm_styles(["compile dynamic=False", "compile dynamic=True"])
     assert len(set(odd.values())) == 2
+    assert odd["compile dynamic=False"].dash == "solid"
+    both = arm_styles(["compile", "compile dynamic=False"])
+    assert both["compile dynamic=False"].dash not in ("solid", "dash", "dot")
     assert {style.color for style in odd.values()} == {"#E0590B"}
 
 

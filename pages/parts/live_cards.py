@@ -152,7 +152,9 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
 
 def _minutes(seconds: float) -> str:
     """Short, for a narrow cell: `12 min`, `1 h 16 min`."""
-    minutes = max(1, round(seconds / 60))
+    if seconds < 60:
+        return f"under 1{NO_BREAK}min"
+    minutes = round(seconds / 60)
     return duration_text(60 * minutes) if minutes > 2 else f"{minutes}{NO_BREAK}min"
 
 

@@ -61,6 +61,8 @@ def _so_far(cell: Cell, pair: Comparison | None, needs: Mapping[int, float]) -> 
     if band:
         fewest = min(speedup.baseline_runs, speedup.candidate_runs)
         below = f"first look, {runs_text(fewest)} an arm"
+        if not tells_apart(pair):
+            return "none seen", below
         return percent_text(speedup.ratio, band.low, band.high), below
     below = f"95 %: {percent_interval_text(speedup.low, speedup.high)}"
     if not pair.shows_difference:
