@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from bench_core.chart_titles import epochs_title, saved_title, steps_title
@@ -27,7 +26,7 @@ from bench_core.run import ENDED
 from bench_core.spec import Cache
 from bench_core.stats import seconds_saved as saved_by_epoch
 from bench_core.store import Store
-from pages.parts.live_chart import live_chart
+from pages.parts.live_chart import Figure, live_chart
 from pages.parts.live_reading import Cell, kept, latest_steps, tells_apart
 from pages.parts.text import plain
 
@@ -73,8 +72,8 @@ def _card(name: str, key: Hashable, build: Callable[[], Drawn]) -> None:
             )
 
 
-def _drawn(figure: go.Figure, caption: str) -> Drawn:
-    return Drawn(figure.to_json(), figure.layout.meta["title"], caption)
+def _drawn(figure: Figure, title: str, caption: str) -> Drawn:
+    return Drawn(figure.to_json() or "", title, caption)
 
 
 def _epochs_chart(cell: Cell, epochs: int, place: str) -> Drawn:
@@ -85,7 +84,8 @@ def _epochs_chart(cell: Cell, epochs: int, place: str) -> Drawn:
     caption = "Seconds per epoch. Hatched: of which compiling."
     if any(sum(other.arm == line.arm for other in lines) > 1 for line in lines):
         caption = "Seconds per epoch, a line a run. Hatched: of which compiling."
-    return _drawn(epoch_seconds(lines, epochs=epochs, title=title, uirevision=place), caption)
+    figure = epoch_seconds(lines, epochs=epochs, title=title, uirevision=place)
+    return _drawn(figure, title, caption)
 
 
 def steady_seconds(measured: Sequence[Measured]) -> dict[str, float]:
@@ -101,16 +101,16 @@ def _saved_chart(cell: Cell, epochs: int, place: str) -> Drawn:
     curves = saved_curves(cell)
     if not curves:
         return _nothing_to_compare(cell)
+    title = saved_title(curves[0])
     figure = seconds_saved(
         curves,
         baseline=cell.baseline,
         epochs=epochs,
-        title=saved_title(curves[0]),
+        title=title,
         uirevision=f"{place} {SAVED}",
     )
-    return _drawn(
-        figure, f"Seconds saved so far against {cell.baseline}, all compile time counted."
-    )
+    caption = f"Seconds saved so far against {cell.baseline}, all compile time counted."
+    return _drawn(figure, title, caption)
 
 
 def _totals_chart(cell: Cell, epochs: int, place: str) -> Drawn:
@@ -118,14 +118,16 @@ def _totals_chart(cell: Cell, epochs: int, place: str) -> Drawn:
     if not curves:
         return _nothing_to_compare(cell)
     arm, _, seconds = _candidates(cell)[0]
+    title = saved_title(curves[0])
     figure = cumulative_seconds(
         [Line(cell.baseline, _mean_epochs(cell.measured, cell.baseline)), Line(arm, seconds)],
         even=curves[0].even,
         epochs=epochs,
-        title=saved_title(curves[0]),
+        title=title,
         uirevision=f"{place} {TOTALS}",
     )
-    return _drawn(figure, "Seconds since the first epoch began, all compile time counted.")
+    caption = "Seconds since the first epoch began, all compile time counted."
+    return _drawn(figure, title, caption)
 
 
 def _nothing_to_compare(cell: Cell) -> Drawn:
@@ -191,6 +193,7 @@ def _mean_epochs(measured: Sequence[Measured], arm: str, cache: Cache | None = N
 def _steps_chart(steps: Mapping[str, Sequence[float]], place: str) -> Drawn:
     if not any(steps.values()):
         return Drawn("", "No step was timed", "Times of single steps stand here after an epoch.")
-    figure = step_times(steps, title=steps_title(steps), uirevision=place)
+    title = steps_title(steps)
+    figure = step_times(steps, title=title, uirevision=place)
     caption = "Time of single steps in the last three epochs, thinned to 300 points."
-    return _drawn(figure, caption)
+    return _drawn(figure, title, caption)
