@@ -40,8 +40,8 @@ def _demo(device: str) -> Experiment:
         variants=(EAGER, COLD, WARM),
         repeats=1,
         device=device,
-        workload={"image_size": 32, "samples": 256, "pipeline": "cached"},
-        measurement=Measurement(epochs=12),
+        workload={"image_size": 32, "samples": 512, "pipeline": "cached"},
+        measurement=Measurement(epochs=10),
     )
 
 

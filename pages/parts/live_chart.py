@@ -133,6 +133,9 @@ export default function ({ data, parentElement }) {
 
 _component = st.components.v2.component("live_chart", js=JS, isolate_styles=False)
 
+# Read once: it asks the file system.
+PLOTLY_JS = f"plotly.min.js?v={version('plotly')}"
+
 
 def live_chart(figure: Figure | dict[str, Any], key: str, height: int, alt: str) -> None:
     """Draw `figure`, `height` pixels high, into the element called `key`.
@@ -148,6 +151,6 @@ def live_chart(figure: Figure | dict[str, Any], key: str, height: int, alt: str)
             "figure": text,
             "height": height,
             "alt": alt,
-            "source": f"plotly.min.js?v={version('plotly')}",
+            "source": PLOTLY_JS,
         },
     )
