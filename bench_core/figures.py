@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from bench_core import stats
 from bench_core.chart_frame import (
     GRAY,
     MOST_POINTS,
@@ -26,7 +27,8 @@ from bench_core.chart_frame import (
     line_look,
     thinned,
 )
-from bench_core.pairing import Measured
+from bench_core.pairing import Comparison, Measured
+from bench_core.spec import Cache
 from bench_core.stats import BreakEven
 from bench_core.units import interval_text, seconds_text
 
@@ -136,6 +138,29 @@ class Saved:
     even: BreakEven | None = None
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+
+    @classmethod
+    def of(cls, pair: Comparison, cache: Cache | None) -> Saved | None:
+        """The candidate's runs that started from `cache` (None: all) against the baseline's."""
+        after, before = pair.candidate.mean_epochs(cache), pair.baseline.mean_epochs()
+        if not after or not before:
+            return None
+        saved = stats.seconds_saved(before, after)
+        steady, speedup = pair.baseline.epoch_seconds, pair.speedup
+        band: list[list[float]] = [[], []]
+        if speedup.low and speedup.high and cache != "warm":
+            # Start-up is taken as measured; the interval of the ratio grows with each epoch.
+            ends = [steady * (1 / speedup.ratio - 1 / end) for end in (speedup.low, speedup.high)]
+            band = [[value + n * end for n, value in enumerate(saved, start=1)] for end in ends]
+        return cls(
+            arm=pair.candidate.variant.name,
+            seconds=saved,
+            warm=cache == "warm",
+            gain_seconds=steady - pair.candidate.epoch_seconds,
+            even=pair.break_even(cache) if cache and pair.differs else None,
+            low=band[0],
+            high=band[1],
+        )
 
     @property
     def name(self) -> str:

@@ -82,6 +82,11 @@ class Arm:
         ]
         return fmean(found) if found else None
 
+    def mean_epochs(self, cache: Cache | None = None) -> list[float]:
+        """Mean wall seconds of epoch 1, 2, ... over the runs from `cache` (None: all of them)."""
+        runs = [m.wall_seconds for m in self.runs if cache in (None, m.run.spec.variant.cache)]
+        return [fmean(epoch) for epoch in zip(*runs, strict=False)]
+
     def first_epoch_seconds(self, cache: Cache | None = None) -> float | None:
         found = [
             m.epochs[0].wall_seconds for m in self.runs if cache in (None, m.run.spec.variant.cache)

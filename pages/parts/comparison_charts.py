@@ -8,12 +8,11 @@ from typing import Any
 
 import streamlit as st
 
-from bench_core import figures, stats
+from bench_core import figures
 from bench_core.chart_frame import CONFIG, machine_styles
 from bench_core.chart_titles import epochs_title
 from bench_core.loss_figure import loss_by_epoch, on_log_axes
 from bench_core.pairing import Arm, Comparison
-from bench_core.spec import Cache
 from pages.parts.comparison_words import batch_title, pair_name, saved_title
 from pages.parts.text import plain
 
@@ -79,9 +78,13 @@ def _varies_in_batch_only(pair: Comparison, chosen: Comparison) -> bool:
 
 def saved_card(chosen: Comparison) -> None:
     """Seconds saved against the baseline, from a cold and from a warm cache."""
-    curves = [curve for cache in ("cold", "warm") if (curve := _saved(chosen, cache))]
+    curves = [curve for cache in ("cold", "warm") if (curve := figures.Saved.of(chosen, cache))]
     if not curves:  # backends without a cache
-        curves = [curve for curve in (_saved(chosen, "off"), _saved(chosen, None)) if curve][:1]
+        curves = [
+            curve
+            for curve in (figures.Saved.of(chosen, "off"), figures.Saved.of(chosen, None))
+            if curve
+        ][:1]
     measured = max(len(curve.seconds) for curve in curves)
     evens = [curve.even.epoch for curve in curves if curve.even and curve.even.epoch]
     reach = [even * 1.15 for even in evens if even <= LONGEST_PROJECTION * measured]
@@ -97,43 +100,12 @@ def saved_card(chosen: Comparison) -> None:
     chart_card(title, caption, figure, "over_epochs")
 
 
-def _saved(pair: Comparison, cache: Cache | None) -> figures.Saved | None:
-    candidate = _mean_epochs(pair.candidate, cache)
-    baseline = _mean_epochs(pair.baseline, None)
-    if not candidate or not baseline:
-        return None
-    saved = stats.seconds_saved(baseline, candidate)
-    epoch, speedup = pair.baseline.epoch_seconds, pair.speedup
-    low: list[float] = []
-    high: list[float] = []
-    if speedup.low and speedup.high and cache != "warm":
-        # The interval of the ratio, carried through the epochs: start-up is taken as measured.
-        slow, fast = (epoch * (1 / speedup.ratio - 1 / end) for end in (speedup.low, speedup.high))
-        low = [value + count * slow for count, value in enumerate(saved, start=1)]
-        high = [value + count * fast for count, value in enumerate(saved, start=1)]
-    return figures.Saved(
-        arm=pair.candidate.variant.name,
-        seconds=saved,
-        warm=cache == "warm",
-        gain_seconds=epoch - pair.candidate.epoch_seconds,
-        even=pair.break_even(cache) if cache and pair.differs else None,
-        low=low,
-        high=high,
-    )
-
-
-def _mean_epochs(arm: Arm, cache: Cache | None) -> list[float]:
-    """Mean wall seconds of each epoch over the runs that started from `cache` (None: all)."""
-    runs = [one.wall_seconds for one in arm.runs if cache in (None, one.run.spec.variant.cache)]
-    return [fmean(epoch) for epoch in zip(*runs, strict=False)] if runs else []
-
-
 def cumulative_card(chosen: Comparison, log: bool) -> None:
     """Seconds since the start of both arms, from a cold cache if that was measured."""
-    cold = _mean_epochs(chosen.candidate, "cold")
+    cold = chosen.candidate.mean_epochs("cold")
     lines = [
-        figures.Line(chosen.baseline.variant.name, _mean_epochs(chosen.baseline, None)),
-        figures.Line(chosen.candidate.variant.name, cold or _mean_epochs(chosen.candidate, None)),
+        figures.Line(chosen.baseline.variant.name, chosen.baseline.mean_epochs()),
+        figures.Line(chosen.candidate.variant.name, cold or chosen.candidate.mean_epochs()),
     ]
     even = chosen.break_even_cold if cold and chosen.differs else None
     title = saved_title(chosen)

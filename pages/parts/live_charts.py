@@ -27,7 +27,7 @@ from bench_core.spec import Cache
 from bench_core.stats import seconds_saved as saved_by_epoch
 from bench_core.store import Store
 from pages.parts.live_chart import Figure, live_chart
-from pages.parts.live_reading import Cell, kept, latest_steps, tells_apart
+from pages.parts.live_reading import Cell, kept, latest_steps
 from pages.parts.text import plain
 
 HEIGHT = 290
@@ -143,7 +143,7 @@ def saved_curves(cell: Cell) -> list[Saved]:
     before = _mean_epochs(cell.measured, cell.baseline)
     if not before:
         return []
-    pairs = {p.candidate.variant.name: p for p in cell.comparisons if tells_apart(p)}
+    pairs = {p.candidate.variant.name: p for p in cell.comparisons if p.differs}
     curves = []
     for arm, cache, after in _candidates(cell):
         pair = pairs.get(arm)

@@ -12,7 +12,7 @@ from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import estimate_text, percent_interval_text, percent_text, seconds_text
 from pages.parts.live_cards import runs_text
 from pages.parts.live_charts import steady_seconds
-from pages.parts.live_reading import Cell, Reading, tells_apart
+from pages.parts.live_reading import Cell, Reading
 
 
 def draw_metrics(cell: Cell, reading: Reading, needs: Mapping[int, float]) -> None:
@@ -61,7 +61,7 @@ def _so_far(cell: Cell, pair: Comparison | None, needs: Mapping[int, float]) -> 
     if band:
         fewest = min(speedup.baseline_runs, speedup.candidate_runs)
         below = f"first look, {runs_text(fewest)} an arm"
-        if not tells_apart(pair):
+        if not pair.differs:
             return "none seen", below
         return percent_text(speedup.ratio, band.low, band.high), below
     below = f"95 %: {percent_interval_text(speedup.low, speedup.high)}"
@@ -96,7 +96,7 @@ ENDINGS = {"failed": "failed", "stopped": "stopped early", "interrupted": "inter
 def _pays_off(pair: Comparison | None, unended: bool) -> tuple[str, str]:
     if pair is None:
         return "", "needs 3 steady epochs an arm" if unended else "nothing to compare"
-    if not tells_apart(pair):
+    if not pair.differs:
         return "", "within the noise so far" if pair.band else "no difference shown"
     even = pair.break_even_cold or pair.break_even_warm
     if even is None:

@@ -148,13 +148,6 @@ class Cell:
         return self.name, tuple((m.run.number, m.run.status, len(m.epochs)) for m in self.measured)
 
 
-def tells_apart(pair: Comparison) -> bool:
-    """Whether the arms differ by more than the noise at hand: else a break-even is a guess."""
-    if pair.band:
-        return not pair.band.low <= 1 <= pair.band.high
-    return pair.shows_difference
-
-
 def cell_names(experiment: Experiment, runs: Sequence[Run]) -> dict[int, str]:
     """The cell of each run by its number, in words that tell the cells apart."""
     names = {}
