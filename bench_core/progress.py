@@ -195,9 +195,16 @@ def _running_left(
 
 
 def quiet_epoch_seconds(epochs: Sequence[Epoch]) -> float | None:
-    """Median of the latest epochs after the first one in which nothing was compiled."""
-    quiet = [epoch.wall_seconds for epoch in epochs[1:] if not epoch.compile_seconds]
+    """Median of the latest epochs after the first one in which nothing was compiled.
+
+    With their evaluation: who waits, waits for it too.
+    """
+    quiet = [_whole_seconds(epoch) for epoch in epochs[1:] if not epoch.compile_seconds]
     return statistics.median(quiet[-LATEST_EPOCHS:]) if quiet else None
+
+
+def _whole_seconds(epoch: Epoch) -> float:
+    return epoch.wall_seconds + (epoch.evaluation_seconds or 0.0)
 
 
 def share_done(measured: Sequence[Measured], left: Mapping[int, float], now: float) -> float:
@@ -214,11 +221,6 @@ def _arm(spec: RunSpec) -> object:
 
 
 # An earlier moment
-
-
-def active_seconds(runs: Sequence[Run]) -> float:
-    """How long anything of these runs was being measured: the length of a replay."""
-    return sum(end - start for start, end in _busy(runs))
 
 
 def moment_after(runs: Sequence[Run], seconds: float) -> float | None:
@@ -297,7 +299,7 @@ def _in_epoch(run: Run, epoch: Epoch, moment: float) -> Run:
 
 
 def _end(epoch: Epoch) -> float:
-    return epoch.started_at + epoch.wall_seconds + (epoch.evaluation_seconds or 0.0)
+    return epoch.started_at + _whole_seconds(epoch)
 
 
 def baseline_of(variants: Sequence[Variant]) -> Variant:

@@ -225,7 +225,7 @@ def draw_promises() -> None:
 
 def this_machine() -> str:
     here = capabilities.cached()
-    cores = len(os.sched_getaffinity(0))
+    cores = capabilities.usable_cores()
     facts = ["1 core" if cores == 1 else f"{cores} cores"]
     if here:
         facts.insert(0, plain(here.cpu_name.replace("(R)", "").replace("(TM)", "")))

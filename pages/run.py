@@ -146,7 +146,7 @@ with right, st.container(border=True, gap="small"):
 
 with right:
     facts = [f"{bytes_text(psutil.virtual_memory().available)} free"]
-    facts.append(counted(len(os.sched_getaffinity(0)), "core"))
+    facts.append(counted(capabilities.usable_cores(), "core"))
     if offers:
         for name, found in (("openssl", offers.openssl), ("C++ compiler", offers.compiler)):
             mark = "check" if found else "close"

@@ -10,7 +10,6 @@ import pytest
 
 from bench_core.pairing import Measured, measure
 from bench_core.progress import (
-    active_seconds,
     as_of,
     clock_text,
     expected_seconds,
@@ -113,6 +112,23 @@ def test_the_time_left_of_a_run_comes_from_its_quiet_epochs_only(store: Store) -
     assert left(runs, now + 20)[one.run.number] == pytest.approx(6 * quiet - 20)
 
 
+def test_the_time_left_counts_the_evaluation_after_each_epoch(store: Store) -> None:
+    runs, one, now = compiling(store, epochs=4)
+    # Epochs of 60 s, each with 15 s of evaluation; that of the first compiles for another 30 s.
+    epochs = [
+        epoch.changed(
+            wall_seconds=60.0,
+            evaluation_seconds=45.0 if epoch.epoch == 1 else 15.0,
+            evaluation_compile_seconds=30.0 if epoch.epoch == 1 else 0.0,
+        )
+        for epoch in one.epochs
+    ]
+    runs[1] = measure(one.run, epochs)
+    assert quiet_epoch_seconds(epochs) == pytest.approx(75.0)
+    assert left(runs, now)[one.run.number] == pytest.approx(6 * 75.0)
+    assert left(runs, now + 70)[one.run.number] == pytest.approx(6 * 75.0 - 70)
+
+
 def test_a_long_last_epoch_never_makes_the_time_left_negative(store: Store) -> None:
     runs, one, now = compiling(store, epochs=9)
     assert left(runs, now + 10_000)[one.run.number] == 0.0
@@ -171,10 +187,11 @@ def test_waits_between_runs_are_left_out_of_a_replay(store: Store) -> None:
     later = replace(second, started_at=second.started_at + 7e4, ended_at=second.ended_at + 7e4)
     length = first.ended_at - first.started_at
     assert moment_after([first, later], 100.0) == pytest.approx(first.started_at + 100)
-    assert later.started_at
+    assert later.started_at and later.ended_at
     assert moment_after([first, later], length + 1) == pytest.approx(later.started_at + 1)
-    assert active_seconds([first, later]) == pytest.approx(active_seconds(runs))
-    assert moment_after([first, later], active_seconds(runs) + 1) is None
+    both = length + second.ended_at - second.started_at
+    assert moment_after([first, later], both - 1) == pytest.approx(later.ended_at - 1)
+    assert moment_after([first, later], both + 1) is None
 
 
 def test_clocks_show_whole_seconds() -> None:
