@@ -1,12 +1,14 @@
-"""Titles of the charts by epoch: each states what its chart shows. Pure; plain text."""
+"""Titles and captions of the charts by epoch: what each shows, what it counts. Pure; plain text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 
 from bench_core.figures import Line, Saved
+from bench_core.pairing import Measured
 from bench_core.stats import percentiles
-from bench_core.units import duration_text, seconds_text
+from bench_core.units import counted, duration_text, seconds_text
 
 # Above this share over the median the slowest hundredth of the steps is worth a word.
 UNEVEN = 1.15
@@ -56,7 +58,7 @@ def saved_title(saved: Saved | None) -> str:
     amount = duration_text(abs(now))
     standing = f"{amount} {'saved' if now >= 0 else 'behind'} by now"
     if even is None:
-        return f"{amount} {'ahead' if now >= 0 else 'behind'} after {_epochs(measured)}"
+        return f"{amount} {'ahead' if now >= 0 else 'behind'} after {counted(measured, 'epoch')}"
     match even.kind:
         case "never":
             return f"Never even: {standing}"
@@ -70,8 +72,25 @@ def saved_title(saved: Saved | None) -> str:
             return f"{standing[0].upper()}{standing[1:]}; even at about epoch {even.epoch}"
 
 
-def _epochs(count: int) -> str:
-    return "1 epoch" if count == 1 else f"{count} epochs"
+def training_caption(what: str, runs: Iterable[Measured], more: str = "") -> str:
+    """`Seconds saved so far against eager, all compile time counted.`
+
+    Where the runs evaluate it says that `what` is of training only, and what compiling the
+    evaluation took on top: the mean of the runs that did not start from a warm cache, if any.
+    """
+    runs = list(runs)
+    if not any(epoch.evaluation_seconds for one in runs for epoch in one.epochs):
+        return f"{what}, all compile time counted{more}."
+    further: dict[bool, list[float]] = {True: [], False: []}
+    for one in runs:
+        seconds = sum(epoch.evaluation_compile_seconds or 0.0 for epoch in one.epochs)
+        if seconds:
+            further[one.run.spec.variant.cache == "warm"].append(seconds)
+    compiled = further[False] or further[True]
+    apart = f" and compiled for another {seconds_text(fmean(compiled))}" if compiled else ""
+    return (
+        f"{what} in training, its compile time counted{more}; the evaluation is timed apart{apart}."
+    )
 
 
 def steps_title(steps: Mapping[str, Sequence[float]]) -> str:

@@ -23,13 +23,12 @@ LEAST_FREE_BYTES = 3 * 10**9
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `fix` is empty when all is well; `needed` when no run at all works without."""
+    """One finding. `fix` is empty when all is well."""
 
     name: str
     ok: bool
     found: str
     fix: str = ""
-    needed: bool = True
 
 
 def checks() -> Iterator[Check]:
@@ -68,7 +67,6 @@ def _gpu(offered: Capabilities | None) -> Check:
             False,
             f"nvidia-smi sees {driver}, but CUDA_VISIBLE_DEVICES hides it",
             "unset CUDA_VISIBLE_DEVICES",
-            needed=False,
         )
     torch = offered.torch if offered else "torch"
     return Check(
@@ -77,7 +75,6 @@ def _gpu(offered: Capabilities | None) -> Check:
         f"nvidia-smi sees {driver}, but torch {torch} does not",
         "the driver is older than this torch build needs, or it is a CPU build: update the driver, "
         "or install a torch build for the CUDA version that `nvidia-smi` names at its top right",
-        needed=False,
     )
 
 
@@ -106,7 +103,6 @@ def _compiler() -> Check:
         False,
         f"{named} (from CXX) is not there" if named else "neither g++ nor clang++ is there",
         "torch.compile on a CPU needs one: apt-get install g++, or on macOS xcode-select --install",
-        needed=False,
     )
 
 
@@ -118,7 +114,6 @@ def _openssl() -> Check:
         False,
         "the program openssl is not there",
         "every torch.compile on a CPU calls it to precompile headers: apt-get install openssl",
-        needed=False,
     )
 
 
@@ -129,7 +124,6 @@ def _memory() -> Check:
         free >= LEAST_FREE_BYTES,
         f"{bytes_text(free)} free",
         "" if free >= LEAST_FREE_BYTES else "close other programs, or measure small batches only",
-        needed=False,
     )
 
 
@@ -143,7 +137,6 @@ def _disk() -> Check:
         ""
         if free >= LEAST_FREE_BYTES
         else "compile caches take about 200 MB a run: free some, or set BENCH_DATA to another disk",
-        needed=False,
     )
 
 

@@ -162,6 +162,11 @@ class Saved:
             high=band[1],
         )
 
+    @classmethod
+    def from_cold(cls, pair: Comparison) -> Saved | None:
+        """From a cold cache, else without any; None where neither was measured."""
+        return cls.of(pair, "cold") or cls.of(pair, "off")
+
     @property
     def name(self) -> str:
         return f"{self.arm}, warm cache" if self.warm else self.arm

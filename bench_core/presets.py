@@ -118,8 +118,8 @@ PRESETS: dict[str, Preset] = {
         Preset(
             "demo",
             "Demo",
-            "Two small networks, one where compile hardly pays and one where it does, in about "
-            "two minutes on two cores. One run an arm: a first look.",
+            "Two small networks, one where compile hardly pays and one where it does, in two "
+            "to three minutes on two cores. One run an arm: a first look.",
             _demo,
         ),
         Preset(

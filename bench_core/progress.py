@@ -16,7 +16,7 @@ from bench_core.pairing import Measured, measure
 from bench_core.presets import known_run, seconds_of_runs
 from bench_core.run import ENDED, Run
 from bench_core.spec import RunSpec, Variant
-from bench_core.units import NO_BREAK, duration_text, seconds_text
+from bench_core.units import NO_BREAK, counted, duration_text, seconds_text
 
 Standing = Literal["done", "now", "compiling", "to come", "failed"]
 PREPARING = ("starting", "waiting", "environment", "data", "model", "priming")
@@ -99,7 +99,7 @@ def _warm_up(measured: Measured, phase: str) -> Phase:
     run = measured.run
     first = measured.steady.first
     if first is not None:
-        return Phase(f"warm-up: {'1 epoch' if first == 1 else f'{first} epochs'}", "done")
+        return Phase(f"warm-up: {counted(first, 'epoch')}", "done")
     if phase != "epoch":
         return Phase("warm-up", "to come")
     where = f"epoch {run.phase_epoch} of {run.spec.measurement.epochs}"
@@ -109,17 +109,13 @@ def _warm_up(measured: Measured, phase: str) -> Phase:
 def _epochs(measured: Measured, phase: str) -> Phase:
     run, count = measured.run, measured.run.spec.measurement.epochs
     if phase == "after timing" or run.status == "done":
-        return Phase(_counted(len(measured.epochs)), "done")
+        return Phase(counted(len(measured.epochs), "epoch"), "done")
     if phase == "epoch" and measured.steady.first is not None:
         standing: Standing = "to come" if run.compiling_since else "now"
         return Phase(f"epoch {run.phase_epoch} of {count}", standing)
     if run.status in ENDED and measured.epochs:
-        return Phase(_counted(len(measured.epochs)), "done")
-    return Phase(_counted(count), "to come")
-
-
-def _counted(epochs: int) -> str:
-    return "1 epoch" if epochs == 1 else f"{epochs} epochs"
+        return Phase(counted(len(measured.epochs), "epoch"), "done")
+    return Phase(counted(count, "epoch"), "to come")
 
 
 def clock_text(seconds: float) -> str:

@@ -16,6 +16,8 @@ from typing import Literal
 
 import numpy as np
 
+from bench_core.units import counted
+
 Numbers = Sequence[float] | np.ndarray
 
 # Below this many runs an arm an interval over processes says next to nothing.
@@ -143,7 +145,7 @@ def steady_state(
     left = max(count - first, 0)
     if left < minimum:
         reason = (
-            f"Only {left} {unit}{'' if left == 1 else 's'} came after {since}; a steady state "
+            f"Only {counted(left, unit)} came after {since}; a steady state "
             f"needs {minimum}. Measure at least {minimum - left} more."
         )
         return SteadyState(None, None, None, left, reason)
@@ -299,32 +301,6 @@ def break_even(
     projected = measured_epochs is not None and epoch > measured_epochs
     reason = f"It starts up faster but its steady epochs are slower: ahead until epoch {epoch}."
     return BreakEven("ahead until", epoch, exact, projected, reason)
-
-
-def crossing(baseline_cumulative: Numbers, candidate_cumulative: Numbers) -> list[int]:
-    """The epochs (from 1) by whose end the candidate, behind before, has caught up: all of them.
-
-    Cumulative wall seconds at each epoch's end, over the common length. A mark for a chart: noise
-    makes series that lie on each other cross often, so the verdict is `break_even`'s.
-
-    ValueError: nothing in an arm, a time that is not positive, seconds that run backwards.
-    """
-    baseline = _checked("baseline_cumulative", baseline_cumulative)
-    candidate = _checked("candidate_cumulative", candidate_cumulative)
-    for name, cumulative in (
-        ("baseline_cumulative", baseline),
-        ("candidate_cumulative", candidate),
-    ):
-        falls = np.flatnonzero(np.diff(cumulative) < 0)
-        if len(falls):
-            at = int(falls[0]) + 1
-            raise ValueError(
-                f"{name} falls from {cumulative[at - 1]} to {cumulative[at]} at [{at}]: "
-                "give running totals, not the seconds of each epoch"
-            )
-    common = min(len(baseline), len(candidate))
-    behind = candidate[:common] > baseline[:common]
-    return [int(at) + 2 for at in np.flatnonzero(behind[:-1] & ~behind[1:])]
 
 
 def seconds_saved(baseline_epochs: Numbers, candidate_epochs: Numbers) -> list[float]:

@@ -99,6 +99,11 @@ def count_text(count: float | None) -> str:
     return _number(count, 0)
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 run`, `6 runs`; a plural that is more than an s is given: `2 misses`."""
+    return f"{count_text(count)} {noun if count == 1 else plural or noun + 's'}"
+
+
 def ratio_text(speedup: float | None, low: float | None = None, high: float | None = None) -> str:
     """`1.084×`: digits follow the interval, three significant ones where there is none."""
     if speedup is None or not math.isfinite(speedup):

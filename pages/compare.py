@@ -321,7 +321,7 @@ if len(columns) > 1:
             "it pays off, compiled from a cold cache."
         )
         matrix(alike, failed, machines)
-        st.caption("none shown: the 95 % interval holds 0 %. never: slower in every epoch.")
+        st.caption("none shown: the 95 % interval holds 0 %. never: slower once steady.")
 
 with header.popover("Share", icon=":material/link:"):
     st.caption("This address shows the same choices and the same pair.")

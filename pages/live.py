@@ -14,7 +14,7 @@ import streamlit as st
 from bench_core.run import Run
 from bench_core.spec import Experiment
 from bench_core.store import Store
-from bench_core.units import count_text, duration_text
+from bench_core.units import count_text, counted, duration_text
 from pages.parts import live_cards, live_charts
 from pages.parts.live_endings import draw_answers, draw_failures, draw_left_out
 from pages.parts.live_metrics import draw_metrics
@@ -81,8 +81,8 @@ def conditions_of(reading: Reading) -> str:
             f"batch {work.batch_size}",
             work.precision,
             f"{count_text(work.samples)} samples an epoch",
-            "1 epoch" if epochs == 1 else f"{epochs} epochs",
-            "1 run an arm" if repeats == 1 else f"{repeats} runs an arm",
+            counted(epochs, "epoch"),
+            f"{counted(repeats, 'run')} an arm",
         )
     )
 
@@ -183,7 +183,7 @@ def ended_line(reading: Reading) -> str:
     runs = reading.runs
     ends = [run.ended_at for run in runs if run.ended_at]
     spent = sum(run.ended_at - run.started_at for run in runs if run.started_at and run.ended_at)
-    words = ["1 run" if len(runs) == 1 else f"{len(runs)} runs"]
+    words = [counted(len(runs), "run")]
     words += [duration_text(spent)] if spent else []
     words += [f"ended {when_text(max(ends), reader_zone())}"] if ends else []
     line = ", ".join(words)

@@ -18,10 +18,10 @@ from bench_core.presets import PRESETS
 from bench_core.run import ENDED, Run
 from bench_core.spec import new_id
 from bench_core.store import Store
-from bench_core.units import bytes_text, percent_interval_text
+from bench_core.units import bytes_text, counted, percent_interval_text
 from pages.parts.comparison_table import pair_id
 from pages.parts.hero_chart import hero_chart
-from pages.parts.live_cards import draw_progress, needs_of, runs_text
+from pages.parts.live_cards import draw_progress, needs_of
 from pages.parts.live_endings import FIRST_LOOK_ICON, VERDICT_ICONS
 from pages.parts.live_reading import read
 from pages.parts.measured import measured_runs
@@ -170,7 +170,7 @@ def draw_running(running: list[Run], queued: list[Run]) -> None:
         ]
         st.table(rows, border="horizontal", hide_index=True, hide_header=True, alt="The queue")
         if len(rest) > QUEUE_ROWS:
-            st.caption(f"and {runs_text(len(rest) - QUEUE_ROWS)} more")
+            st.caption(f"and {counted(len(rest) - QUEUE_ROWS, 'run')} more")
 
 
 def draw_idle(newest: Run) -> None:
@@ -192,7 +192,7 @@ def draw_no_answer(measured: list[Measured], left_out: tuple[LeftOut, ...], busy
         reasons = dict.fromkeys(one.reason for one in left_out if one.runs[0].status in ENDED)
         for reason in list(reasons)[-3:]:
             count = sum(len(one.runs) for one in left_out if one.reason == reason)
-            st.caption(f"{runs_text(count)}: {plain(reason)}")
+            st.caption(f"{counted(count, 'run')}: {plain(reason)}")
         if measured and st.button("Results", icon=":material/table_rows:"):
             st.switch_page(PAGES / "results.py")
 
@@ -225,8 +225,7 @@ def draw_promises() -> None:
 
 def this_machine() -> str:
     here = capabilities.cached()
-    cores = capabilities.usable_cores()
-    facts = ["1 core" if cores == 1 else f"{cores} cores"]
+    facts = [counted(capabilities.usable_cores(), "core")]
     if here:
         facts.insert(0, plain(here.cpu_name.replace("(R)", "").replace("(TM)", "")))
         gpus = [device.name for device in here.devices if device.id != "cpu"]
@@ -266,7 +265,7 @@ if not runs:
         st.markdown("**No measurements yet**", width="content")
         st.markdown(
             "Measure two small networks in eager mode and with torch.compile on this machine. It "
-            "takes about two minutes and ends in a first look.",
+            "takes two to three minutes on two cores and ends in a first look.",
             width=520,
             text_alignment="center",
         )

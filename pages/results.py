@@ -16,6 +16,7 @@ import streamlit as st
 from bench_core.result_csv import write, write_summary
 from bench_core.run import ENDED, Run
 from bench_core.store import Store
+from bench_core.units import counted
 from pages.parts.measured import measured_runs
 from pages.parts.run_card import run_card
 from pages.parts.run_table import run_table
@@ -50,14 +51,14 @@ def confirm_delete(runs: list[Run]) -> None:
     staying = [run for run in runs if run.status not in ENDED]
     if ended:
         st.markdown(
-            f"**{_runs(len(ended))}** and all that was measured of "
+            f"**{counted(len(ended), 'run')}** and all that was measured of "
             f"{'it' if len(ended) == 1 else 'them'} will be gone: {_numbers(ended)}. "
             "This cannot be undone; download the CSV first to keep the numbers."
         )
     for run in staying:
         st.markdown(f"Run {run.number} is {run.status} and stays. Stop it on the Live page first.")
     with st.container(horizontal=True):
-        delete = f"Delete {_runs(len(ended))}"
+        delete = f"Delete {counted(len(ended), 'run')}"
         if ended and st.button(delete, type="primary", on_click=delete_runs, args=(ended,)):
             st.rerun()
         if st.button("Cancel", key="keep"):
@@ -66,10 +67,6 @@ def confirm_delete(runs: list[Run]) -> None:
 
 def clear_filter() -> None:
     st.session_state.update(machines=[], statuses=[], model_name=None, chosen_experiment=None)
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _numbers(numbers: list[int]) -> str:
@@ -94,8 +91,9 @@ with Store() as store:
 if not runs:
     with st.container(border=True):
         st.markdown(
-            "**No measurements yet**  \nMeasure a small network in eager mode and with "
-            "torch.compile on this machine. It takes about a minute and ends in a first verdict."
+            "**No measurements yet**  \nMeasure two small networks in eager mode and with "
+            "torch.compile on this machine. It takes two to three minutes on two cores and ends in "
+            "a first look."
         )
         if not VIEW_ONLY and st.button("New run", type="primary", icon=":material/add:"):
             st.switch_page(PAGES / "run.py", query_params={})
@@ -199,16 +197,14 @@ elif "run" in st.query_params:
     del st.query_params["run"]
 
 with st.container(horizontal=True, vertical_alignment="center"):
-    counted = _runs(len(matching))
+    words = counted(len(matching), "run")
     if len(matching) < len(runs):
-        counted += f" of {len(runs)}"
+        words += f" of {len(runs)}"
     if sheets > 1:
-        counted += f", {shown[-1].number} to {shown[0].number} on this page"
-    st.caption(
-        f"{counted}. Tick two or more of the same workload to compare them.", width="content"
-    )
+        words += f", {shown[-1].number} to {shown[0].number} on this page"
+    st.caption(f"{words}. Tick two or more of the same workload to compare them.", width="content")
     if st.button(
-        f"Compare {_runs(len(chosen))}" if len(chosen) > 1 else "Compare",
+        f"Compare {counted(len(chosen), 'run')}" if len(chosen) > 1 else "Compare",
         icon=":material/balance:",
         disabled=len(chosen) < 2,
         key="compare",

@@ -17,10 +17,10 @@ from bench_core import capabilities, worker
 from bench_core.presets import PRESETS
 from bench_core.spec import Experiment, SpecError, new_id
 from bench_core.store import Store
-from bench_core.units import bytes_text, estimate_text
+from bench_core.units import bytes_text, counted, estimate_text
 from pages.parts import draft
 from pages.parts import launch_fields as fields
-from pages.parts.launch_preview import counted, draw_preview, sentence
+from pages.parts.launch_preview import draw_preview, sentence
 from pages.parts.launch_state import (
     chosen_values,
     follow_link,

@@ -1,8 +1,17 @@
 """Titles of charts: the finding in a sentence, whatever has been measured so far."""
 
-from bench_core.chart_titles import epochs_title, saved_title, steps_title
+from pathlib import Path
+
+import pytest
+
+from bench_core.chart_titles import epochs_title, saved_title, steps_title, training_caption
 from bench_core.figures import Line, Saved
+from bench_core.pairing import Measured, measure
+from bench_core.run import Run
 from bench_core.stats import BreakEven, break_even
+from bench_core.store import Store
+from tests.planted import COMPILE, Shape, planted_epoch, planted_experiment
+from tests.planted import EAGER as EAGER_ARM
 
 EAGER = Line("eager", [67.4, 66.2, 66.2])
 COMPILED = Line("compile", [131.1, 61.1, 61.1])
@@ -60,6 +69,50 @@ def test_savings_that_never_come_are_told() -> None:
 def test_without_a_break_even_only_the_standing_is_told() -> None:
     assert words(saved_title(Saved("compile", [-37.1, -37.0]))) == "37.0 s behind after 2 epochs"
     assert saved_title(None) == "Nothing to compare yet"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Run]:
+    """An eager run, one from a cold cache and one from a warm one."""
+    cold, warm = (COMPILE.changed(cache=cache) for cache in ("cold", "warm"))
+    with Store(tmp_path / "bench.db") as store:
+        planted_experiment(store, variants=(EAGER_ARM, cold, warm), repeats=1, measured=0)
+        return store.runs()
+
+
+def evaluated(run: Run, evaluation: list[float | None], compiling: list[float]) -> Measured:
+    shape = Shape(60.0)
+    epochs = [
+        planted_epoch(run, shape, number).changed(
+            evaluation_seconds=seconds, evaluation_compile_seconds=within
+        )
+        for number, (seconds, within) in enumerate(zip(evaluation, compiling, strict=True), 1)
+    ]
+    return measure(run, epochs)
+
+
+def test_without_an_evaluation_all_compile_time_is_counted(runs: list[Run]) -> None:
+    plain = [evaluated(runs[0], [None, None], [0.0, 0.0])]
+    assert training_caption("Seconds saved", plain) == "Seconds saved, all compile time counted."
+    assert training_caption("Seconds saved", plain, ", with the 95 % band") == (
+        "Seconds saved, all compile time counted, with the 95 % band."
+    )
+
+
+def test_what_an_evaluation_compiled_is_told_apart(runs: list[Run]) -> None:
+    eager = evaluated(runs[0], [5.0, 5.0], [0.0, 0.0])
+    assert training_caption("Seconds saved", [eager]) == (
+        "Seconds saved in training, its compile time counted; the evaluation is timed apart."
+    )
+    # 12.0 s and 12.6 s from a cold cache: 12.3 s; the run from a warm one is another matter.
+    cold = evaluated(runs[1], [17.0, 5.0], [12.0, 0.0])
+    again = evaluated(runs[1], [17.6, 5.1], [12.5, 0.1])
+    warm = evaluated(runs[2], [6.0, 5.0], [1.0, 0.0])
+    assert words(training_caption("Seconds saved", [eager, cold, again, warm])) == (
+        "Seconds saved in training, its compile time counted; the evaluation is timed apart and "
+        "compiled for another 12.3 s."
+    )
+    assert words(training_caption("Seconds saved", [eager, warm])).endswith("another 1.00 s.")
 
 
 def test_steps_are_even_or_vary() -> None:

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from bench_core.chart_frame import on_log_axes
 from bench_core.figures import Line, cumulative_seconds, epoch_seconds
-from bench_core.loss_figure import loss_by_epoch, on_log_axes
+from bench_core.loss_figure import loss_by_epoch
 from bench_core.stats import break_even
 
 

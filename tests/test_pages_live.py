@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from bench_core.paths import CHECKOUT, logs_dir
 from bench_core.spec import Experiment
 from bench_core.store import Store
-from tests.planted import EAGER, plant_epoch, plant_run, planted_experiment
+from tests.planted import COMPILE, EAGER, Shape, plant_epoch, plant_run, planted_experiment
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,11 @@ def buttons(at: AppTest) -> list[str]:
 
 
 def metrics(at: AppTest) -> dict[str, tuple[str, str]]:
-    return {metric.label: (str(metric.value), str(metric.delta)) for metric in at.metric}
+    shown = {metric.label: (str(metric.value), str(metric.delta)) for metric in at.metric}
+    return {
+        label: (value.replace("\\", ""), delta.replace("\\", ""))
+        for label, (value, delta) in shown.items()
+    }
 
 
 def press(at: AppTest, label: str) -> None:
@@ -212,7 +216,7 @@ def test_a_finished_experiment_gives_its_answer_and_the_way_to_compare(store: St
     experiment = planted_experiment(store)
     at = live(experiment)
     assert "resnet101 on T4: 8." in said(at)
-    assert "faster after epoch 1" in said(at)
+    assert "faster once steady" in said(at)
     assert "Pays off from epoch 1" in said(at)
     assert "Nothing is running on this machine" in said(at)
     link = at.get("page_link")[0].proto
@@ -234,6 +238,33 @@ def test_a_stopped_experiment_says_what_takes_no_part(store: Store) -> None:
     at = live(experiment)
     assert "Not compared. Run 2: stopped on request" in said(at)
     assert metrics(at)["Difference"] == ("—", "compile: stopped early")
+
+
+def test_the_name_of_a_variant_is_never_markdown(store: Store) -> None:
+    named = COMPILE.changed(options={"a*b*": True}, cache="off")
+    experiment = planted_experiment(store, variants=(EAGER, named), repeats=1, measured=1)
+    plant_run(store, experiment.id, epochs=1, status="stopped", reason="stopped on request")
+    below = next(str(m.delta) for m in live(experiment).metric if m.label == "Difference")
+    assert "a\\*b\\*" in below
+
+
+def test_without_a_cache_the_start_counts_as_from_an_empty_one(store: Store) -> None:
+    off = COMPILE.changed(cache="off")
+    at = live(planted_experiment(store, variants=(EAGER, off), repeats=3, epochs=20))
+    assert metrics(at)["Pays off from"] == ("epoch 13", "measured")
+    assert "Even at epoch 13" in said(at)
+
+
+def test_a_chart_and_the_metrics_have_one_formula(store: Store) -> None:
+    """Steady epochs of 60 and 66.15 s: 63.0 s by the geometric mean, 63.1 s by the other one."""
+    experiment = planted_experiment(store, repeats=2, measured=0)
+    far = {("T4", "resnet101"): (Shape(60.0, 0.0, epoch_scatter=0.0, process_scatter=0.0),) * 2}
+    wide = {("T4", "resnet101"): (Shape(66.15, 0.0, epoch_scatter=0.0, process_scatter=0.0),) * 2}
+    for shapes in (far, far, wide, wide):
+        plant_run(store, experiment.id, shapes=shapes)
+    at = live(experiment)
+    assert metrics(at)["Steady epoch"][0].replace("\u00a0", " ") == "63.0 s"
+    assert "Compiled epochs take 63.0 s against 63.0 s" in said(at)
 
 
 def test_several_cells_are_followed_and_can_be_chosen(store: Store) -> None:
@@ -264,7 +295,7 @@ def test_a_replay_shows_how_it_stood_and_says_that_it_is_one(store: Store) -> No
     # 100 s after it began 1,000 s are over: run 1 (675 s) and some epochs of run 2.
     at = live(experiment, replay=f"{time.time() - 100:.1f}")
     assert "of 10" in said(at) and "compiled in 70.0 s" in said(at)
-    assert "faster after epoch 1" not in said(at)
+    assert "faster once steady" not in said(at)
     press(at, "End the replay")
     assert "replay" not in at.query_params
     assert "first look" in said(at)
@@ -272,7 +303,7 @@ def test_a_replay_shows_how_it_stood_and_says_that_it_is_one(store: Store) -> No
 
 def test_a_replay_that_is_over_shows_the_end(store: Store) -> None:
     at = live(planted_experiment(store), replay=f"{time.time() - 5000:.1f}")
-    assert "faster after epoch 1" in said(at)
+    assert "faster once steady" in said(at)
     assert "replay" not in at.query_params
 
 

@@ -177,3 +177,18 @@ def test_a_missing_number_is_an_empty_text(text_of, missing: float | None) -> No
 
 def test_a_rounded_away_minus_leaves_no_sign() -> None:
     assert units.count_text(-0.2) == "0"
+
+
+@pytest.mark.parametrize(
+    ("count", "nouns", "text"),
+    [
+        (0, ("run",), "0 runs"),
+        (1, ("run",), "1 run"),
+        (6, ("run",), "6 runs"),
+        (1, ("miss", "misses"), "1 miss"),
+        (2, ("miss", "misses"), "2 misses"),
+        (1278, ("epoch",), "1_278 epochs"),
+    ],
+)
+def test_what_is_counted_is_singular_only_for_one(count, nouns, text):
+    assert units.counted(count, *nouns) == spaced(text)

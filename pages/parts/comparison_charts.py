@@ -9,11 +9,11 @@ from typing import Any
 import streamlit as st
 
 from bench_core import figures
-from bench_core.chart_frame import CONFIG, machine_styles
-from bench_core.chart_titles import epochs_title
-from bench_core.loss_figure import loss_by_epoch, on_log_axes
-from bench_core.pairing import Arm, Comparison
-from pages.parts.comparison_words import batch_title, pair_name, saved_title
+from bench_core.chart_frame import CONFIG, machine_styles, on_log_axes
+from bench_core.chart_titles import epochs_title, training_caption
+from bench_core.loss_figure import loss_by_epoch
+from bench_core.pairing import Arm, Comparison, Measured
+from pages.parts.comparison_words import batch_title, even_title, pair_name
 from pages.parts.text import plain
 
 HEIGHT = 290
@@ -78,40 +78,41 @@ def _varies_in_batch_only(pair: Comparison, chosen: Comparison) -> bool:
 
 def saved_card(chosen: Comparison) -> None:
     """Seconds saved against the baseline, from a cold and from a warm cache."""
-    curves = [curve for cache in ("cold", "warm") if (curve := figures.Saved.of(chosen, cache))]
-    if not curves:  # backends without a cache
-        curves = [
-            curve
-            for curve in (figures.Saved.of(chosen, "off"), figures.Saved.of(chosen, None))
-            if curve
-        ][:1]
+    starts = (figures.Saved.from_cold(chosen), figures.Saved.of(chosen, "warm"))
+    curves = [curve for curve in starts if curve]
+    if not curves and (every := figures.Saved.of(chosen, None)):
+        curves = [every]
     measured = max(len(curve.seconds) for curve in curves)
     evens = [curve.even.epoch for curve in curves if curve.even and curve.even.epoch]
     reach = [even * 1.15 for even in evens if even <= LONGEST_PROJECTION * measured]
-    title = saved_title(chosen)
+    title = even_title(chosen)
     figure = figures.seconds_saved(
         curves,
         baseline=chosen.baseline.variant.name,
         epochs=round(max([measured, *reach])),
         title=title,
     )
-    caption = "Seconds saved so far against the baseline, all compile time counted"
-    caption += ", with the 95 % band." if len(curves[0].low) else "."
+    band = ", with the 95 % band" if len(curves[0].low) else ""
+    caption = training_caption("Seconds saved so far against the baseline", _runs(chosen), band)
     chart_card(title, caption, figure, "over_epochs")
 
 
 def cumulative_card(chosen: Comparison, log: bool) -> None:
-    """Seconds since the start of both arms, from a cold cache if that was measured."""
-    cold = chosen.candidate.mean_epochs("cold")
+    """Seconds since the start of both arms, from a cold cache or none if that was measured."""
+    cold = chosen.candidate.mean_epochs("cold") or chosen.candidate.mean_epochs("off")
     lines = [
         figures.Line(chosen.baseline.variant.name, chosen.baseline.mean_epochs()),
         figures.Line(chosen.candidate.variant.name, cold or chosen.candidate.mean_epochs()),
     ]
     even = chosen.break_even_cold if cold and chosen.differs else None
-    title = saved_title(chosen)
+    title = even_title(chosen)
     figure = figures.cumulative_seconds(lines, even=even, title=title)
-    caption = "Seconds since the first epoch began, all compile time counted."
+    caption = training_caption("Seconds since the first epoch began", _runs(chosen))
     chart_card(title, caption, on_log_axes(figure) if log else figure, "over_epochs")
+
+
+def _runs(pair: Comparison) -> tuple[Measured, ...]:
+    return (*pair.baseline.runs, *pair.candidate.runs)
 
 
 def epochs_card(chosen: Comparison, log: bool) -> None:

@@ -96,8 +96,8 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
             ),
             "Pays off from": st.column_config.TextColumn(
                 width=132,
-                help="The epoch by whose end a cold start, compiling included, is paid back. "
-                "`about`: beyond what was measured.",
+                help="The epoch by whose end a cold start, compiling included, is paid back; an "
+                "evaluation is timed apart. `about`: beyond what was measured.",
             ),
             "Warm cache": st.column_config.TextColumn(
                 width=84, help="The same when the compile cache was filled before."

@@ -120,7 +120,7 @@ def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
     )
 
 
-def saved_title(pair: Comparison) -> str:
+def even_title(pair: Comparison) -> str:
     """When the chosen pair is even."""
     start = f"{pair.workload.model} on {pair.machine}"
     if not pair.differs:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from bench_core.chart_frame import CONFIG
+from bench_core.chart_titles import training_caption
 from bench_core.figures import Saved, seconds_saved
 from bench_core.pairing import Comparison
-from bench_core.spec import Cache
 from pages.parts.text import plain
 
 HEIGHT = 195
@@ -16,8 +16,7 @@ LONGEST_PROJECTION = 4  # times what was measured; a longer one would flatten it
 
 def hero_chart(pair: Comparison) -> None:
     arm, baseline = pair.candidate.variant.name, pair.baseline.variant.name
-    cache: Cache | None = "cold" if pair.candidate.excess_seconds("cold") is not None else None
-    curve = Saved.of(pair, cache)
+    curve = Saved.from_cold(pair) or Saved.of(pair, "warm") or Saved.of(pair, None)
     if curve is None:
         return
     reach = len(curve.seconds)
@@ -25,7 +24,10 @@ def hero_chart(pair: Comparison) -> None:
         reach = max(reach, round(curve.even.epoch * 1.15))
     figure = seconds_saved([curve], baseline=baseline, epochs=reach)
     figure.update_layout(height=HEIGHT, margin_t=10)
-    caption = f"Seconds that {arm} has saved so far against {baseline}, all compile time counted."
+    caption = training_caption(
+        f"Seconds that {arm} has saved so far against {baseline}",
+        (*pair.baseline.runs, *pair.candidate.runs),
+    )
     caption += " The band is the 95 % interval." if curve.low else ""
     st.caption(plain(caption))
     # A finger cannot hover: the toolbar would lie on the line for good.

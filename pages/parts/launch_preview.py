@@ -11,7 +11,7 @@ from bench_core.paths import datasets_dir
 from bench_core.presets import seconds_of_runs
 from bench_core.spec import Experiment, RunSpec, Variant
 from bench_core.store import Store
-from bench_core.units import count_text, duration_text, estimate_text
+from bench_core.units import count_text, counted, duration_text, estimate_text
 from pages.parts.estimates import known_runs, seconds_ahead
 from pages.parts.launch_state import choose_last_batch
 from pages.parts.text import plain
@@ -148,7 +148,3 @@ def badge(variant: Variant, several: bool) -> str:
     name = variant.name.removeprefix("compile ") if several else "compile"
     cache = {"warm": ", warm", "off": ", no cache"}.get(variant.cache or "", "")
     return f":orange-badge[{plain(name)}{cache}]"
-
-
-def counted(number: int, one: str, several: str = "") -> str:
-    return f"1 {one}" if number == 1 else f"{count_text(number)} {several or one + 's'}"

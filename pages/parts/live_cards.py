@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import streamlit as st
 
 from bench_core import worker
 from bench_core.pairing import Measured
-from bench_core.paths import logs_dir
 from bench_core.progress import Standing, expected_seconds, phases, seconds_left, share_done
 from bench_core.run import Run
 from bench_core.store import Store
 from bench_core.units import (
     NO_BREAK,
+    counted,
     duration_text,
     estimate_text,
 )
 from pages.parts.live_reading import QUEUE_SECONDS, Reading, kept, read
+from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
 
-LOG_LINES, LOG_BYTES = 200, 64_000
 SIDE_HEIGHT, ROWS_SHOWN = 300, 7
 WORKER_SECONDS = 15.0
 
@@ -86,7 +85,7 @@ def draw_progress(reading: Reading, needs: Mapping[int, float]) -> None:
     else:
         words = [f"Run {len(runs) - len(own) + 1} of {len(runs)} is next"]
         if ahead:
-            words.append(f"waiting for {runs_text(len(ahead))} of other experiments")
+            words.append(f"waiting for {counted(len(ahead), 'run')} of other experiments")
         elif not reading.replay and not worker.alive():
             words.append("the worker is not running")
     seconds = sum(own.values()) + sum(needs[number] for number in ahead)
@@ -105,10 +104,6 @@ def wake_worker() -> None:
 @st.cache_resource(show_spinner=False)
 def _last_start() -> dict[str, float]:
     return {}
-
-
-def runs_text(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 # Queue and log
@@ -160,21 +155,9 @@ def _minutes(seconds: float) -> str:
 
 def draw_log(run: Run | None) -> None:
     """The end of what compilers and libraries printed; the worker's own words between runs."""
-    name = f"{run.id}.log" if run else "worker.log"
-    text = log_tail(logs_dir() / name)
+    text = log_tail(run)
     if not text:
         st.caption("Nothing was printed so far." if run else "No log yet.")
         return
     with st.container(height=SIDE_HEIGHT, border=False, autoscroll=True):
         st.code(text, language=None, wrap_lines=True)
-
-
-def log_tail(path: Path) -> str:
-    """The last lines of a log, or nothing."""
-    try:
-        with path.open("rb") as log:
-            log.seek(max(0, path.stat().st_size - LOG_BYTES))
-            lines = log.read().decode(errors="replace").splitlines()
-    except FileNotFoundError:
-        return ""
-    return "\n".join(lines[-LOG_LINES:])

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 import streamlit as st
 
-from bench_core.chart_titles import epochs_title, saved_title, steps_title
+from bench_core.chart_titles import epochs_title, saved_title, steps_title, training_caption
 from bench_core.figures import (
     Line,
     Saved,
@@ -21,7 +20,7 @@ from bench_core.figures import (
     seconds_saved,
     step_times,
 )
-from bench_core.pairing import Comparison, Measured
+from bench_core.pairing import Arm, Comparison
 from bench_core.run import ENDED
 from bench_core.spec import Cache
 from bench_core.stats import seconds_saved as saved_by_epoch
@@ -80,7 +79,7 @@ def _epochs_chart(cell: Cell, epochs: int, place: str) -> Drawn:
     lines = [Line.of(one) for one in cell.measured if one.epochs]
     if not lines:
         return Drawn("", "No epoch has ended", "Seconds per epoch stand here once one has.")
-    title = epochs_title(lines, steady_seconds(cell.measured), cell.baseline)
+    title = epochs_title(lines, steady_seconds(cell), cell.baseline)
     caption = "Seconds per epoch. Hatched: of which compiling."
     if any(sum(other.arm == line.arm for other in lines) > 1 for line in lines):
         caption = "Seconds per epoch, a line a run. Hatched: of which compiling."
@@ -88,13 +87,10 @@ def _epochs_chart(cell: Cell, epochs: int, place: str) -> Drawn:
     return _drawn(figure, title, caption)
 
 
-def steady_seconds(measured: Sequence[Measured]) -> dict[str, float]:
-    """Seconds of a steady epoch by arm: the mean of its runs' medians."""
-    medians: dict[str, list[float]] = {}
-    for one in measured:
-        if one.steady.median_seconds is not None:
-            medians.setdefault(one.run.spec.variant.name, []).append(one.steady.median_seconds)
-    return {arm: fmean(seconds) for arm, seconds in medians.items()}
+def steady_seconds(cell: Cell) -> dict[str, float]:
+    """Seconds of a steady epoch by arm, of the arms that have a steady state."""
+    arms = {name: _arms(cell, name)[0] for name in _names(cell)}
+    return {name: arm.epoch_seconds for name, arm in arms.items() if arm.medians}
 
 
 def _saved_chart(cell: Cell, epochs: int, place: str) -> Drawn:
@@ -109,7 +105,7 @@ def _saved_chart(cell: Cell, epochs: int, place: str) -> Drawn:
         title=title,
         uirevision=f"{place} {SAVED}",
     )
-    caption = f"Seconds saved so far against {cell.baseline}, all compile time counted."
+    caption = training_caption(f"Seconds saved so far against {cell.baseline}", cell.measured)
     return _drawn(figure, title, caption)
 
 
@@ -120,13 +116,13 @@ def _totals_chart(cell: Cell, epochs: int, place: str) -> Drawn:
     arm, _, seconds = _candidates(cell)[0]
     title = saved_title(curves[0])
     figure = cumulative_seconds(
-        [Line(cell.baseline, _mean_epochs(cell.measured, cell.baseline)), Line(arm, seconds)],
+        [Line(cell.baseline, _mean_epochs(cell, cell.baseline)), Line(arm, seconds)],
         even=curves[0].even,
         epochs=epochs,
         title=title,
         uirevision=f"{place} {TOTALS}",
     )
-    caption = "Seconds since the first epoch began, all compile time counted."
+    caption = training_caption("Seconds since the first epoch began", cell.measured)
     return _drawn(figure, title, caption)
 
 
@@ -140,7 +136,7 @@ def _nothing_to_compare(cell: Cell) -> Drawn:
 
 def saved_curves(cell: Cell) -> list[Saved]:
     """Each other arm against the baseline, from each state of the cache it started from."""
-    before = _mean_epochs(cell.measured, cell.baseline)
+    before = _mean_epochs(cell, cell.baseline)
     if not before:
         return []
     pairs = {p.candidate.variant.name: p for p in cell.comparisons if p.differs}
@@ -165,7 +161,7 @@ def _gain_seconds(pair: Comparison) -> float:
 
 def _candidates(cell: Cell) -> list[tuple[str, Cache, list[float]]]:
     """Arm, cache and mean epochs of what is compared; what is measured now comes first."""
-    arms = list(dict.fromkeys(one.run.spec.variant.name for one in cell.measured))
+    arms = _names(cell)
     pair = cell.candidate
     now = pair.candidate.variant.name if pair else None
     arms.sort(key=lambda arm: arm != now)
@@ -174,20 +170,26 @@ def _candidates(cell: Cell) -> list[tuple[str, Cache, list[float]]]:
         for arm in arms
         if arm != cell.baseline
         for cache in CACHES
-        if (seconds := _mean_epochs(cell.measured, arm, cache))
+        if (seconds := _mean_epochs(cell, arm, cache))
     ]
 
 
-def _mean_epochs(measured: Sequence[Measured], arm: str, cache: Cache | None = None) -> list[float]:
-    """Seconds of epoch 1, 2, ...: the mean of the arm's longest runs."""
-    runs = [
-        one.wall_seconds
-        for one in measured
-        if one.run.spec.variant.name == arm and cache in (None, one.run.spec.variant.cache)
-    ]
-    longest = max((len(run) for run in runs), default=0)
-    whole = [run for run in runs if len(run) == longest]
-    return [fmean(seconds) for seconds in zip(*whole, strict=True)]
+def _names(cell: Cell) -> list[str]:
+    return list(dict.fromkeys(one.run.spec.variant.name for one in cell.measured))
+
+
+def _arms(cell: Cell, name: str) -> list[Arm]:
+    """The arm as it is compared, if it is by now; then the arm with all of its runs."""
+    sides = (arm for pair in cell.comparisons for arm in (pair.baseline, pair.candidate))
+    compared = [arm for arm in sides if arm.variant.name == name][:1]
+    runs = tuple(one for one in cell.measured if one.run.spec.variant.name == name)
+    return [*compared, *(Arm(one.run.spec.variant.arm, runs) for one in runs[:1])]
+
+
+def _mean_epochs(cell: Cell, name: str, cache: Cache | None = None) -> list[float]:
+    """Seconds of epoch 1, 2, ...; before an arm is compared those of its runs so far."""
+    means = (arm.mean_epochs(cache) for arm in _arms(cell, name))
+    return next((seconds for seconds in means if seconds), [])
 
 
 def _steps_chart(steps: Mapping[str, Sequence[float]], place: str) -> Drawn:

@@ -9,10 +9,16 @@ import streamlit as st
 from bench_core.pairing import Comparison, Measured
 from bench_core.progress import clock_text
 from bench_core.stats import RUNS_FOR_A_VERDICT
-from bench_core.units import estimate_text, percent_interval_text, percent_text, seconds_text
-from pages.parts.live_cards import runs_text
+from bench_core.units import (
+    counted,
+    estimate_text,
+    percent_interval_text,
+    percent_text,
+    seconds_text,
+)
 from pages.parts.live_charts import steady_seconds
 from pages.parts.live_reading import Cell, Reading
+from pages.parts.text import plain
 
 
 def draw_metrics(cell: Cell, reading: Reading, needs: Mapping[int, float]) -> None:
@@ -32,20 +38,23 @@ SO_FAR = (
 )
 PAYS_OFF = (
     "The epoch by whose end all compile time is paid back, from a cold compile cache where that "
-    "was measured. From then on the compiled training is ahead."
+    "was measured. From then on the compiled training is ahead. An evaluation is timed apart."
 )
 STEADY = (
     "Median seconds of the epochs after start-up: after the first epoch, the last compile and the "
     "last change of speed."
 )
-COMPILING = "Seconds inside the compiler's own start and end, in the runs from a cold cache."
+COMPILING = (
+    "Seconds inside the compiler's own start and end while training, in the runs from a cold cache."
+)
 
 
 def _metric(label: str, value: str, below: str, help: str) -> None:
+    """Value and second line are Markdown to Streamlit; a variant's name may hold anything."""
     st.metric(
         label,
-        value or None,
-        delta=below or None,
+        plain(value) or None,
+        delta=plain(below) or None,
         delta_color="off",
         delta_arrow="off",
         border=True,
@@ -60,7 +69,7 @@ def _so_far(cell: Cell, pair: Comparison | None, needs: Mapping[int, float]) -> 
     speedup, band = pair.speedup, pair.band
     if band:
         fewest = min(speedup.baseline_runs, speedup.candidate_runs)
-        below = f"first look, {runs_text(fewest)} an arm"
+        below = f"first look, {counted(fewest, 'run')} an arm"
         if not pair.differs:
             return "none seen", below
         return percent_text(speedup.ratio, band.low, band.high), below
@@ -78,8 +87,8 @@ def _why_no_answer(cell: Cell, needs: Mapping[int, float]) -> str:
         return "only one variant"
     wait = 0.0
     for arm, runs in arms.items():
-        counted = [one for one in runs if one.run.status != "failed"]
-        if any(one.steady.first is not None for one in counted):
+        unfailed = [one for one in runs if one.run.status != "failed"]
+        if any(one.steady.first is not None for one in unfailed):
             continue
         first = next((one.run.number for one in runs if one.run.number in needs), None)
         if first is None:
@@ -104,7 +113,7 @@ def _pays_off(pair: Comparison | None, unended: bool) -> tuple[str, str]:
     from_warm = pair.break_even_cold is None
     match even.kind:
         case "never":
-            return "never", "slower in every epoch"
+            return "never", "slower once steady"
         case "at once":
             return "at once", "warm cache" if from_warm else "never behind"
         case "ahead until":
@@ -124,7 +133,7 @@ def _steady(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
     if pair:
         before = f"{pair.baseline.variant.name} {seconds_text(pair.baseline.epoch_seconds)}"
         return seconds_text(pair.candidate.epoch_seconds), before
-    known = steady_seconds(cell.measured)
+    known = steady_seconds(cell)
     if cell.baseline in known:
         return "", f"{cell.baseline} {seconds_text(known[cell.baseline])}"
     for arm, seconds in known.items():
@@ -152,8 +161,9 @@ def _compiling(cell: Cell, now: float, unended: bool) -> tuple[str, str]:
         return "", "comes later" if unended else "no compiled epoch"
     activity = next((m.run.activity for m in reversed(cold) if m.run.activity), None)
     if activity is None:
-        return seconds_text(cold[0].compile_seconds), "cold cache"
+        uncached = cold[0].run.spec.variant.cache == "off"
+        return seconds_text(cold[0].compile_seconds), "no cache" if uncached else "cold cache"
     again = len(activity.recompiles)
-    graphs = "1 graph" if activity.graphs == 1 else f"{activity.graphs} graphs"
-    recompiles = f"{again} recompile{'' if again == 1 else 's'}" if again else "no recompiles"
+    recompiles = counted(again, "recompile") if again else "no recompiles"
+    graphs = counted(activity.graphs, "graph")
     return seconds_text(cold[0].compile_seconds), f"{graphs}, {recompiles}"

@@ -11,12 +11,10 @@ import streamlit as st
 
 from bench_core.events import Activity
 from bench_core.pairing import Measured
-from bench_core.paths import logs_dir
 from bench_core.run import Run
-from bench_core.units import bytes_text, count_text, seconds_text
+from bench_core.units import bytes_text, count_text, counted, seconds_text
+from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
-
-LOG_TAIL_BYTES = 20_000
 
 
 def run_card(one: Measured) -> None:
@@ -75,13 +73,10 @@ def _reasons(activity: Activity) -> None:
 
 
 def _log(run: Run) -> None:
-    path = logs_dir() / f"{run.id}.log"
-    if not path.exists():
+    tail = log_tail(run)
+    if tail is None:
         return
     with st.expander("Log of the measuring process"):
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))
-            tail = file.read().decode(errors="replace")
         if tail.strip():
             st.code(tail, language=None, wrap_lines=True, height=300)
         else:
@@ -140,8 +135,8 @@ def _cache(run: Run, activity: Activity | None) -> str:
         was = "not used" if not activity.cache_bypasses else "bypassed"
     else:
         was = "was warm" if not misses else "was cold" if not hits else "was partly warm"
-    counted = f"{_count(hits, 'hit')}, {_count(misses, 'miss', 'misses')}"
-    text = f"{asked}, {was}: {counted}"
+    found = f"{_count(hits, 'hit')}, {_count(misses, 'miss', 'misses')}"
+    text = f"{asked}, {was}: {found}"
     expected = {"cold": "was cold", "warm": "was warm", "off": was}[run.spec.variant.cache or "off"]
     if activity.graphs and was != expected and run.spec.variant.backend == "inductor":
         return f":yellow[{text}]"
@@ -217,10 +212,10 @@ def specification(run: Run) -> Iterator[tuple[str, str]]:
         yield "Filling the warm cache", seconds_text(run.priming_seconds)
 
 
-def _count(count: int, one: str, several: str | None = None) -> str:
+def _count(count: int, one: str, several: str = "") -> str:
     if count == 0:
         return f"no {several or one + 's'}"
-    return f"1 {one}" if count == 1 else f"{count} {several or one + 's'}"
+    return counted(count, one, several)
 
 
 def _times(count: int) -> str:
