@@ -30,7 +30,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from bench_core.paths import CHECKOUT, data_dir, models_dir
+from bench_core.paths import CHECKOUT, data_dir, models_dir, settings
 from bench_core.spec import BACKENDS_WITHOUT_OPTIONS, Frozen, RunSpec, SpecError
 
 PROBE_SECONDS = 300.0
@@ -156,6 +156,7 @@ def _ask() -> Capabilities:
         done = subprocess.run(
             [*polite, *command],
             cwd=CHECKOUT,
+            env={**os.environ, **settings()},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import queue
 import signal
@@ -17,7 +18,7 @@ from typing import IO, Any
 import psutil
 
 from bench_core import events
-from bench_core.paths import CHECKOUT, logs_dir
+from bench_core.paths import CHECKOUT, logs_dir, settings
 from bench_core.run import Run
 from bench_core.spec import RunSpec
 from bench_core.store import Store
@@ -36,7 +37,7 @@ class TimedOut(Exception):
     """The run's own deadline passed."""
 
 
-def check(store: Store, run: Run, deadline: float) -> None:
+def check(store: Store, run: Run, deadline: float = float("inf")) -> None:
     """Raise Stopped or TimedOut when it is time to end."""
     if store.stop_requested(run.number):
         raise Stopped
@@ -60,7 +61,10 @@ class Child:
     ) -> None:
         self._store, self._run, self._deadline = store, run, deadline
         self._phase = "starting"
+        self._temporary = _short_path(folder / "tmp") if folder else None
         environment = child_environment(run.spec, run.id, folder)
+        if self._temporary:
+            environment["TMPDIR"] = str(self._temporary)
         if priming:
             environment["BENCH_PRIME"] = "1"
         logs_dir().mkdir(parents=True, exist_ok=True)
@@ -76,7 +80,8 @@ class Child:
             )
         self._created = _create_time(self._process.pid)
         store.set_child(run.number, self._process.pid, self._created)
-        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        # Not a Queue: Ctrl-C in the midst of its `get` may leave its lock taken for good.
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         assert self._process.stdin and self._process.stdout
         self._words = self._process.stdin
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
@@ -149,6 +154,8 @@ class Child:
                 self._process.wait(0.2)  # after `finished` it is about to go by itself
         end_processes(self._run.id, self._process.pid, self._created)
         self._process.wait()
+        if self._temporary:
+            self._temporary.unlink(missing_ok=True)
         self._keep_last_words()
 
     def _keep_last_words(self) -> None:
@@ -160,6 +167,19 @@ class Child:
                     self._store.set_activity(self._run.number, event)
 
 
+def _short_path(folder: Path) -> Path:
+    """A link to the folder under a short name that stays the same for the same folder.
+
+    Loader workers open sockets below TMPDIR, whose paths may have about 100 characters; and what
+    the compiler keeps there is found again by its path only.
+    """
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+    link = Path("/tmp") / f"bench_core-{name}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder)
+    return link
+
+
 def _create_time(pid: int) -> float:
     try:
         return psutil.Process(pid).create_time()
@@ -167,12 +187,17 @@ def _create_time(pid: int) -> float:
         return 0.0
 
 
+def _is_that(pid: int, created: float) -> bool:
+    """The same process: its create time is counted from the boot, whose time moves a little."""
+    return abs(_create_time(pid) - created) < 2.0
+
+
 def end_processes(run_id: str, pid: int | None, created: float | None) -> None:
     """End a run's process group: SIGTERM, two seconds, SIGKILL; then whatever bears its mark.
 
     Compile workers may sit in a session of their own; they inherit the run's id all the same.
     """
-    if pid and created and _create_time(pid) == created:
+    if pid and created and _is_that(pid, created):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGTERM)
         with contextlib.suppress(psutil.Error):
@@ -183,7 +208,7 @@ def end_processes(run_id: str, pid: int | None, created: float | None) -> None:
     if pid:
         # The leader may be gone while its children still hold the group.
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            if not created or _create_time(pid) in (0.0, created):
+            if not created or not psutil.pid_exists(pid) or _is_that(pid, created):
                 os.killpg(pid, signal.SIGKILL)
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -196,6 +221,7 @@ def child_environment(spec: RunSpec, run_id: str, folder: Path | None) -> dict[s
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(FOREIGN_SETTINGS)
     }
+    environment |= settings()
     environment["BENCH_RUN"] = run_id
     environment["PYTHONPATH"] = os.pathsep.join(
         filter(None, (str(CHECKOUT), environment.get("PYTHONPATH")))

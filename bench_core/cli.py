@@ -31,7 +31,7 @@ from bench_core import (
 )
 from bench_core.capabilities import ProbeFailed
 from bench_core.pairing import Measured
-from bench_core.paths import data_dir
+from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run
 from bench_core.spec import (
     Experiment,
@@ -78,7 +78,7 @@ class Commands(click.Group):
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
-        except (StoreError, ScipyMissing, ProbeFailed) as error:
+        except (StoreError, FolderError, ScipyMissing, ProbeFailed) as error:
             raise Plain(error) from None
 
 
@@ -232,6 +232,8 @@ def _measure(store: Store, experiment: Experiment) -> None:
         _follow(store, experiment, progress)
     finally:
         progress.close()
+        if store.queued():  # of others, who came while this folder was taken
+            worker.ensure()
 
 
 def _follow(store: Store, experiment: Experiment, progress: terminal.Progress) -> None:

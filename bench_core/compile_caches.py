@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from importlib import metadata
 from pathlib import Path
 
-from bench_core.paths import caches_dir
+from bench_core.paths import caches_dir, models_dir
 from bench_core.run import Run
+from bench_core.spec import RunSpec
 from bench_core.store import Store
 
 WARM_FOLDERS_KEPT = 10  # each holds about 150 MB of precompiled headers
@@ -25,7 +27,7 @@ def folder_of(store: Store, run: Run) -> tuple[Path | None, bool]:
         return None, False
     warm = caches_dir() / f"warm-{run.spec.cache_key}"
     if cache == "warm":
-        return warm, is_primed(warm)
+        return warm, is_primed(warm, run.spec)
     handed_on = cache == "cold" and any(
         other.spec.cache_key == run.spec.cache_key and other.spec.variant.cache == "warm"
         for other in store.runs(run.experiment_id, statuses=("queued",))
@@ -35,23 +37,32 @@ def folder_of(store: Store, run: Run) -> tuple[Path | None, bool]:
     return folder, False
 
 
-def is_primed(folder: Path) -> bool:
-    """Whether an earlier compile with this torch filled the folder."""
+def is_primed(folder: Path, spec: RunSpec) -> bool:
+    """Whether an earlier compile of the same code with this torch filled the folder."""
     try:
-        return json.loads((folder / "PRIMED").read_text())["torch"] == _torch_version()
-    except (OSError, ValueError, KeyError, TypeError):
+        return json.loads((folder / "PRIMED").read_text()) == _filled_with(spec)
+    except (OSError, ValueError):
         return False
 
 
-def mark_primed(folder: Path) -> None:
+def mark_primed(folder: Path, spec: RunSpec) -> None:
     """Keep the folder for warm runs to come."""
-    (folder / "PRIMED").write_text(json.dumps({"torch": _torch_version()}))
+    (folder / "PRIMED").write_text(json.dumps(_filled_with(spec)))
+
+
+def _filled_with(spec: RunSpec) -> dict[str, str]:
+    """What the folder's name does not tell: the torch, and the content of a model file."""
+    filled = {"torch": _torch_version()}
+    kind, _, name = spec.workload.model.partition(":")
+    if kind == "file":
+        filled["model_sha256"] = hashlib.sha256((models_dir() / name).read_bytes()).hexdigest()
+    return filled
 
 
 def remove_remains() -> None:
     """Folders of cold runs that did not end, half-filled warm ones, and the oldest warm ones.
 
-    Only for the process that holds the worker's lock.
+    Only for the process that holds the machine's lock: nobody else measures, so nobody uses them.
     """
     for folder in caches_dir().glob("cold-*"):
         shutil.rmtree(folder, ignore_errors=True)

@@ -57,6 +57,21 @@ def measure(run: Run, epochs: Sequence[Epoch]) -> Measured:
     return Measured(run, tuple(epochs), steady, excess)
 
 
+def cache_found(run: Run) -> Cache | None:
+    """The state of the compile cache by the compiler's own counters; None where it was mixed.
+
+    A backend that counts neither hits nor misses is taken at the spec's word.
+    """
+    asked, activity = run.spec.variant.cache, run.activity
+    if asked in (None, "off") or activity is None:
+        return asked
+    if activity.cache_hits and activity.cache_misses:
+        return None
+    if activity.cache_hits or activity.cache_misses:
+        return "warm" if activity.cache_hits else "cold"
+    return asked
+
+
 @dataclass(frozen=True)
 class Arm:
     """The runs of one variant that have a steady state, whatever cache they started from."""
@@ -75,27 +90,26 @@ class Arm:
 
     def excess_seconds(self, cache: Cache | None) -> float | None:
         """Mean start-up excess of the runs that started from `cache` (None: of all)."""
-        found = [
-            m.excess_seconds
-            for m in self.runs
-            if m.excess_seconds is not None and cache in (None, m.run.spec.variant.cache)
-        ]
+        found = [m.excess_seconds for m in self._from(cache) if m.excess_seconds is not None]
         return fmean(found) if found else None
 
     def mean_epochs(self, cache: Cache | None = None) -> list[float]:
-        """Mean wall seconds of epoch 1, 2, ... over the runs from `cache` (None: all of them)."""
-        runs = [m.wall_seconds for m in self.runs if cache in (None, m.run.spec.variant.cache)]
-        return [fmean(epoch) for epoch in zip(*runs, strict=False)]
+        """Mean wall seconds of epoch 1, 2, ... over the longest runs from `cache` (None: any)."""
+        runs = [m.wall_seconds for m in self._from(cache)]
+        longest = max(map(len, runs), default=0)
+        whole = [run for run in runs if len(run) == longest]
+        return [fmean(epoch) for epoch in zip(*whole, strict=True)]
 
     def first_epoch_seconds(self, cache: Cache | None = None) -> float | None:
-        found = [
-            m.epochs[0].wall_seconds for m in self.runs if cache in (None, m.run.spec.variant.cache)
-        ]
+        found = [m.epochs[0].wall_seconds for m in self._from(cache)]
         return fmean(found) if found else None
 
     def compile_seconds(self, cache: Cache | None = None) -> float | None:
-        found = [m.compile_seconds for m in self.runs if cache in (None, m.run.spec.variant.cache)]
+        found = [m.compile_seconds for m in self._from(cache)]
         return fmean(found) if found else None
+
+    def _from(self, cache: Cache | None) -> list[Measured]:
+        return [m for m in self.runs if cache in (None, cache_found(m.run))]
 
 
 @dataclass(frozen=True)
@@ -143,7 +157,8 @@ class Comparison:
 
     @cached_property
     def break_even_cold(self) -> stats.BreakEven | None:
-        return self.break_even("cold")
+        """From an empty cache, or without any, which costs a start at least as much."""
+        return self.break_even("cold") or self.break_even("off")
 
     @cached_property
     def break_even_warm(self) -> stats.BreakEven | None:
@@ -177,11 +192,7 @@ class Comparison:
         """The answer in one line that stands alone."""
         arm = "" if self.candidate.variant == COMPILE else f" with {self.candidate.variant.name}"
         start = f"{self.workload.model}{arm} on {self.machine}: {self.verdict_text}"
-        if self.speedup.verdict == "faster":
-            return f"{start} after epoch 1"
-        if self.speedup.verdict == "slower":
-            return f"{start} in every epoch"
-        return start
+        return f"{start} once steady" if self.shows_difference else start
 
     @property
     def detail(self) -> str:
@@ -241,8 +252,8 @@ class Comparison:
 
     def saving_text(self, epochs: int) -> str:
         """`Over 100 epochs it saves 7 min 26 s of 1 h 50 min.`, from the cold start if measured."""
-        after = self.candidate.excess_seconds("cold")
-        after = self.candidate.excess_seconds(None) if after is None else after
+        starts = [self.candidate.excess_seconds(cache) for cache in ("cold", "off", None)]
+        after = next((excess for excess in starts if excess is not None), None)
         before = self.baseline.excess_seconds(None)
         if before is None or after is None:
             return ""
@@ -354,6 +365,7 @@ def _conditions(run: Run) -> dict[str, object]:
         conditions["threads in use"] = run.environment.threads
     if run.prepared:
         conditions["parameters"] = run.prepared.parameters
+        conditions["model file"] = run.prepared.model_sha256
     return conditions
 
 

@@ -290,7 +290,7 @@ class Measurement(Frozen):
     seed: int = Field(default=0, ge=0, lt=2**32)
     weights: Literal["random", "pretrained"] = "random"
     max_seconds: float | None = Field(default=None, gt=0)
-    timeout_seconds: float = Field(default=6 * 3600, gt=0)
+    timeout_seconds: float = Field(default=6 * 3600, gt=0, le=30 * 86400)
     label: str = Field(default="", max_length=200)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from bench_core.events import Activity, Aftermath, CompileWindow, Environment, Epoch, Prepared
-from bench_core.paths import data_dir
+from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run, Status
 from bench_core.spec import Experiment, Frozen, RunSpec, new_id
 
@@ -104,7 +104,10 @@ class Store:
     """One connection. Open it, use it, close it: opening costs well under a millisecond."""
 
     def __init__(self, path: Path | str | None = None) -> None:
-        self.path = Path(path) if path else data_dir() / "bench.db"
+        try:
+            self.path = Path(path) if path else data_dir() / "bench.db"
+        except FolderError as error:
+            raise StoreError(str(error)) from error
         try:
             self._db = sqlite3.connect(
                 self.path, timeout=30, isolation_level=None, check_same_thread=False
@@ -129,15 +132,21 @@ class Store:
     def close(self) -> None:
         self._db.close()
 
+    def _execute(self, sql: str, values: Any = ()) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(sql, values)
+        except sqlite3.OperationalError as error:  # a full disk, a lock that is never given back
+            raise StoreError(f"{self.path} cannot be used now: {error}") from error
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+        self._execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            self._db.rollback()
             raise
-        self._db.execute("COMMIT")
 
     def _migrate(self) -> None:
         if self._version() == len(MIGRATIONS):
@@ -165,7 +174,7 @@ class Store:
         """Write the experiment's runs as queued. False when its id is here already."""
         now = time.time()
         with self._transaction():
-            new = self._db.execute(
+            new = self._execute(
                 "INSERT OR IGNORE INTO experiments (id, created_at, spec) VALUES (?, ?, ?)",
                 (experiment.id, now, experiment.to_json()),
             ).rowcount
@@ -178,7 +187,7 @@ class Store:
 
     def claim(self, experiment_id: str | None = None) -> Run | None:
         """Take the oldest queued run (of one experiment, if named); it is `running` from now on."""
-        row = self._db.execute(
+        row = self._execute(
             f"""
             UPDATE runs SET status = 'running', started_at = :now, phase = 'starting',
                 phase_since = :now
@@ -197,13 +206,13 @@ class Store:
 
     def set_child(self, number: int, pid: int, created: float) -> None:
         """Remember the measuring process by pid and create time: a pid alone may be reused."""
-        self._db.execute(
+        self._execute(
             "UPDATE runs SET child_pid = ?, child_created = ? WHERE number = ?",
             (pid, created, number),
         )
 
     def set_phase(self, number: int, phase: str, epoch: int | None = None) -> None:
-        self._db.execute(
+        self._execute(
             """
             UPDATE runs SET phase = ?, phase_epoch = ?, phase_since = ?, compiling_since = NULL
             WHERE number = ?
@@ -212,33 +221,29 @@ class Store:
         )
 
     def set_compiling(self, number: int, since: float | None) -> None:
-        self._db.execute("UPDATE runs SET compiling_since = ? WHERE number = ?", (since, number))
+        self._execute("UPDATE runs SET compiling_since = ? WHERE number = ?", (since, number))
 
     def set_environment(self, number: int, environment: Environment) -> None:
-        self._db.execute(
+        self._execute(
             "UPDATE runs SET environment = ? WHERE number = ?", (environment.to_json(), number)
         )
 
     def set_prepared(self, number: int, prepared: Prepared) -> None:
-        self._db.execute(
-            "UPDATE runs SET prepared = ? WHERE number = ?", (prepared.to_json(), number)
-        )
+        self._execute("UPDATE runs SET prepared = ? WHERE number = ?", (prepared.to_json(), number))
 
     def set_activity(self, number: int, activity: Activity) -> None:
-        self._db.execute(
-            "UPDATE runs SET activity = ? WHERE number = ?", (activity.to_json(), number)
-        )
+        self._execute("UPDATE runs SET activity = ? WHERE number = ?", (activity.to_json(), number))
 
     def set_aftermath(self, number: int, aftermath: Aftermath) -> None:
-        self._db.execute(
+        self._execute(
             "UPDATE runs SET aftermath = ? WHERE number = ?", (aftermath.to_json(), number)
         )
 
     def set_priming_seconds(self, number: int, seconds: float) -> None:
-        self._db.execute("UPDATE runs SET priming_seconds = ? WHERE number = ?", (seconds, number))
+        self._execute("UPDATE runs SET priming_seconds = ? WHERE number = ?", (seconds, number))
 
     def add_epoch(self, number: int, epoch: Epoch) -> None:
-        self._db.execute(
+        self._execute(
             f"INSERT INTO epochs (run_number, {EPOCH_COLUMNS}, step_seconds) "
             f"VALUES (?{', ?' * 15})",
             (
@@ -271,7 +276,7 @@ class Store:
         traceback: str | None = None,
     ) -> None:
         """End a running run. One that has ended already keeps how it ended."""
-        self._db.execute(
+        self._execute(
             """
             UPDATE runs SET status = ?, failure = ?, reason = ?, traceback = ?, ended_at = ?,
                 compiling_since = NULL
@@ -290,7 +295,7 @@ class Store:
             AND (:experiment IS NULL OR experiment_id = :experiment)
         """
         with self._transaction():
-            self._db.execute(
+            self._execute(
                 f"""
                 UPDATE runs SET status = 'stopped', reason = 'stopped before it started',
                     ended_at = :now
@@ -298,12 +303,12 @@ class Store:
                 """,
                 which,
             )
-            self._db.execute(
+            self._execute(
                 f"UPDATE runs SET stop_requested = 1 WHERE status = 'running' AND {chosen}", which
             )
 
     def stop_requested(self, number: int) -> bool:
-        row = self._db.execute(
+        row = self._execute(
             "SELECT stop_requested FROM runs WHERE number = ?", (number,)
         ).fetchone()
         return row is None or bool(row[0])  # a run that was deleted must not go on either
@@ -313,7 +318,7 @@ class Store:
 
         Only for the process that holds the worker's lock.
         """
-        rows = self._db.execute(
+        rows = self._execute(
             f"""
             UPDATE runs SET status = 'interrupted', ended_at = :now, compiling_since = NULL,
                 reason = 'the worker ended before the run did; what was measured is kept'
@@ -330,7 +335,7 @@ class Store:
                 f"DELETE FROM runs WHERE number = ? AND status IN ({_marks(ENDED)})",
                 [(number, *ENDED) for number in numbers],
             )
-            self._db.execute(
+            self._execute(
                 "DELETE FROM experiments WHERE id NOT IN (SELECT experiment_id FROM runs)"
             )
 
@@ -338,7 +343,7 @@ class Store:
 
     def run(self, reference: int | str) -> Run | None:
         """By number (41) or id ('3f9c0a71b2d4'); None when there is no such run."""
-        row = self._db.execute(
+        row = self._execute(
             f"SELECT {RUN_COLUMNS} FROM runs WHERE id = :text OR CAST(number AS TEXT) = :text",
             {"text": str(reference)},
         ).fetchone()
@@ -349,7 +354,7 @@ class Store:
     ) -> list[Run]:
         """In the order they were queued."""
         wanted = list(statuses) if statuses is not None else None
-        rows = self._db.execute(
+        rows = self._execute(
             f"""
             SELECT {RUN_COLUMNS} FROM runs
             WHERE (? IS NULL OR experiment_id = ?)
@@ -372,21 +377,21 @@ class Store:
         found: dict[int, list[Epoch]] = {number: [] for number in numbers}
         columns = EPOCH_COLUMNS + (", step_seconds" if steps else "")
         for number in found:
-            rows = self._db.execute(
+            rows = self._execute(
                 f"SELECT {columns} FROM epochs WHERE run_number = ? ORDER BY epoch", (number,)
             )
             found[number] = [_epoch(row) for row in rows]
         return found
 
     def experiment(self, experiment_id: str) -> Experiment | None:
-        row = self._db.execute(
+        row = self._execute(
             "SELECT spec FROM experiments WHERE id = ?", (experiment_id,)
         ).fetchone()
         return Experiment.from_json(row[0]) if row else None
 
     def experiments(self, limit: int | None = None) -> list[Experiment]:
         """Newest first."""
-        rows = self._db.execute(
+        rows = self._execute(
             "SELECT spec FROM experiments ORDER BY created_at DESC, rowid DESC LIMIT ?",
             (-1 if limit is None else limit,),
         ).fetchall()
@@ -394,7 +399,7 @@ class Store:
 
     def machines(self) -> list[str]:
         """Labels of machines in the order of their first run: the order that fixes colours."""
-        rows = self._db.execute(
+        rows = self._execute(
             """
             SELECT json_extract(environment, '$.machine') AS machine FROM runs
             WHERE environment IS NOT NULL GROUP BY machine ORDER BY min(number)

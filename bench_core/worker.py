@@ -15,7 +15,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +30,7 @@ from bench_core.child import (
     check,
     end_processes,
 )
-from bench_core.paths import CHECKOUT, data_dir, logs_dir
+from bench_core.paths import CHECKOUT, data_dir, logs_dir, machine_lock, settings
 from bench_core.run import Run
 from bench_core.store import Store
 
@@ -78,6 +77,7 @@ def ensure() -> None:
         process = subprocess.Popen(
             [sys.executable, "-m", "bench_core", "worker"],
             cwd=CHECKOUT,
+            env={**os.environ, **settings()},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -115,10 +115,15 @@ def serve(
         with Store() as store:
             for left in store.interrupt_running():
                 end_processes(left.id, left.child_pid, left.child_created)
-            compile_caches.remove_remains()
             _remove_logs(store)
             idle_since = time.monotonic()
             while True:
+                if experiment_id is None and code_version() != version:
+                    # The lock goes with this program; its children would speak the new one's words.
+                    again = ["-m", "bench_core", "worker", "--idle-seconds", str(idle_seconds)]
+                    os.execve(
+                        sys.executable, [sys.executable, *again], {**os.environ, **settings()}
+                    )
                 run = store.claim(experiment_id)
                 if run:
                     measure(store, run, watch)
@@ -126,8 +131,6 @@ def serve(
                     continue
                 if time.monotonic() - idle_since >= idle_seconds:
                     return
-                if experiment_id is None and code_version() != version:
-                    os.execv(sys.executable, [sys.executable, "-m", "bench_core", "worker"])
                 time.sleep(POLL_SECONDS)
     finally:
         os.close(lock)
@@ -147,43 +150,34 @@ def _remove_logs(store: Store) -> None:
 def measure(store: Store, run: Run, watch: Watch | None = None) -> None:
     """Steer one claimed run from its start to its end, however it ends."""
     spec = run.spec
-    deadline = time.monotonic() + spec.measurement.timeout_seconds
     try:
-        with _turn_on_this_machine(store, run, deadline):
+        with _turn_on_this_machine(store, run):
+            deadline = time.monotonic() + spec.measurement.timeout_seconds
+            compile_caches.remove_remains()
             folder, primed = compile_caches.folder_of(store, run)
             try:
                 if folder and spec.variant.cache == "warm" and not primed:
                     with Child(store, run, deadline, folder, priming=True) as child:
                         _prime(store, run, child, watch)
-                    compile_caches.mark_primed(folder)
+                    compile_caches.mark_primed(folder, spec)
                 with Child(store, run, deadline, folder) as child:
                     _steer(store, run, child, watch)
                 if folder and folder.name.startswith("warm-"):
-                    compile_caches.mark_primed(folder)
+                    compile_caches.mark_primed(folder, spec)
             finally:
-                if folder and not compile_caches.is_primed(folder):
+                if folder and not compile_caches.is_primed(folder, spec):
                     shutil.rmtree(folder, ignore_errors=True)
     except Stopped:
         store.finish(run.number, "stopped", reason="stopped on request; what was measured is kept")
     except TimedOut:
-        store.finish(
-            run.number,
-            "failed",
-            failure="timed out",
-            reason=f"no end after {spec.measurement.timeout_seconds:g} s (timeout_seconds); allow "
-            "more time, or measure fewer epochs or samples",
+        reason = (
+            f"no end after {spec.measurement.timeout_seconds:g} s (timeout_seconds); allow more "
+            "time, or measure fewer epochs or samples"
         )
+        event = events.Failed(failure="timed out", reason=reason, phase="")
+        _fail(store, run, event, watch)
     except ChildFailed as failed:
-        failure = failed.event
-        store.finish(
-            run.number,
-            "failed",
-            failure=failure.failure,
-            reason=failure.reason,
-            traceback=failure.traceback,
-        )
-        if watch:
-            watch(run, failure)
+        _fail(store, run, failed.event, watch)
     except BaseException as error:
         # Ctrl-C, SIGTERM or a fault of the worker itself: the run must not stay `running`.
         deliberate = isinstance(error, (KeyboardInterrupt, SystemExit))
@@ -195,6 +189,27 @@ def measure(store: Store, run: Run, watch: Watch | None = None) -> None:
             else f"the worker failed: {error}; what was measured is kept",
         )
         raise
+
+
+def _fail(store: Store, run: Run, event: events.Failed, watch: Watch | None) -> None:
+    """A run whose epochs are all there is done: what comes after them is an extra."""
+    if len(store.epochs([run.number])[run.number]) >= run.spec.measurement.epochs:
+        store.finish(
+            run.number,
+            "done",
+            reason=f"all epochs were measured, the part after them was not: {event.reason}",
+            traceback=event.traceback,
+        )
+        return
+    store.finish(
+        run.number,
+        "failed",
+        failure=event.failure,
+        reason=event.reason,
+        traceback=event.traceback,
+    )
+    if watch:
+        watch(run, event)
 
 
 def _prime(store: Store, run: Run, child: Child, watch: Watch | None) -> None:
@@ -251,14 +266,14 @@ def _note(store: Store, run: Run, event: events.Event, watch: Watch | None) -> N
 
 
 @contextlib.contextmanager
-def _turn_on_this_machine(store: Store, run: Run, deadline: float) -> Iterator[None]:
+def _turn_on_this_machine(store: Store, run: Run) -> Iterator[None]:
     """Wait until no other data folder's worker measures on this machine."""
-    path = Path(tempfile.gettempdir()) / "bench_core-measuring.lock"
+    path = machine_lock()
     lock = _lock(path)
     if lock is None:
         store.set_phase(run.number, "waiting")
         while (lock := _lock(path)) is None:
-            check(store, run, deadline)
+            check(store, run)
             time.sleep(POLL_SECONDS)
         store.set_phase(run.number, "starting")
     try:

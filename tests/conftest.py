@@ -22,5 +22,5 @@ def warm_caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with MeasuringChild(WARM_COMPILE, data, BENCH_PRIME="1", **environment) as child:
         child.read_until(Primed)
         assert child.read_to_end() == 0
-    compile_caches.mark_primed(caches / f"warm-{WARM_COMPILE.cache_key}")
+    compile_caches.mark_primed(caches / f"warm-{WARM_COMPILE.cache_key}", WARM_COMPILE)
     return caches

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from bench_core import cli
 from bench_core.paths import CHECKOUT
 from bench_core.spec import Measurement, RunSpec, Variant, Workload
 from bench_core.store import Store
@@ -39,6 +40,7 @@ def probed(tmp_path_factory) -> Path:
 def data(tmp_path, monkeypatch, probed) -> Path:
     shutil.copytree(probed, tmp_path / "capabilities")
     monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("BENCH_MACHINE_LOCK", str(tmp_path / "machine.lock"))
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     return tmp_path
@@ -80,7 +82,7 @@ def test_run_measures_both_arms_and_its_csv_holds_every_fact(data):
     assert compiled["compiler_cache_hits"] == "0"
     assert list((data / "caches").glob("*")) == []
     left = [path for path in (data / "tmp").rglob("*") if path.is_file()]
-    assert [path.name for path in left] == ["bench_core-measuring.lock"]
+    assert left == []
     assert "steady epoch" in done.stdout
 
 
@@ -196,9 +198,11 @@ def test_the_commands_line_of_a_stored_run_measures_the_same_again(data):
         original = store.runs()[1].spec
     words = shlex.split(original.command)
     assert words[:4] == ["python", "-m", "bench_core", "run"]
-    planned = command(*words[3:], "--plan")
-    assert planned.returncode == 0, planned.stderr
-    assert "small_cnn, batch 16, fp32, compile, cold cache" in planned.stdout
+    given = cli.run.make_context("run", words[4:]).params
+    for name in ("csv_file", "plan"):
+        given.pop(name)
+    [again] = cli._experiment(given.pop("preset"), given).runs()
+    assert again == original
 
 
 def test_list_show_and_export_read_what_is_stored(data):
@@ -237,6 +241,14 @@ def test_a_results_file_that_cannot_be_read_is_a_sentence(data):
     refused = command("list")
     assert refused.returncode == 1
     assert "move it away or set BENCH_DATA" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_data_folder_that_cannot_be_used_is_a_sentence(data, monkeypatch):
+    monkeypatch.setenv("BENCH_DATA", "/etc/passwd")
+    refused = command("list")
+    assert refused.returncode == 1
+    assert "/etc/passwd cannot be used as the data folder" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

@@ -46,7 +46,7 @@ def test_a_slower_arm_never_pays_off(store):
     planted_experiment(store, models=("resnet18",), machine="A100", repeats=3)
     [pair] = compared(store).pairs
     assert pair.speedup.verdict == "slower"
-    assert "slower in every epoch" in pair.headline
+    assert pair.headline.endswith("slower once steady")
     assert "Never pays off." in pair.detail
 
 
@@ -141,6 +141,35 @@ def test_a_compile_that_compiled_nothing_gets_no_speedup(store):
     found = compared(store)
     assert found.pairs == ()
     assert any("nothing was compiled" in left.reason for left in found.left_out)
+
+
+def test_another_content_of_the_model_file_gives_no_ratio(store):
+    planted_experiment(store, repeats=1)
+    for run, content in zip(store.runs(), ("a" * 64, "b" * 64), strict=True):
+        store.set_prepared(run.number, run.prepared.changed(model_sha256=content))
+    assert compared(store).pairs == ()
+    assert "model file" in pairing.differences(*store.runs())
+
+
+def test_a_warm_run_that_found_nothing_in_its_cache_is_no_warm_start(store):
+    warm = COMPILE.changed(cache="warm")
+    planted_experiment(store, variants=(EAGER, warm), repeats=1)
+    [pair] = compared(store).pairs
+    assert pair.break_even_warm is not None
+    run = store.runs()[1]
+    store.set_activity(run.number, run.activity.changed(cache_hits=0, cache_misses=2))
+    [pair] = compared(store).pairs
+    assert pair.break_even_warm is None
+    assert pair.break_even_cold is not None
+    store.set_activity(run.number, run.activity.changed(cache_hits=1, cache_misses=1))
+    [pair] = compared(store).pairs
+    assert pair.break_even_warm is None and pair.break_even_cold is None
+
+
+def test_without_a_cache_a_start_is_a_cold_one(store):
+    planted_experiment(store, variants=(EAGER, COMPILE.changed(cache="off")), repeats=1)
+    [pair] = compared(store).pairs
+    assert pair.break_even_cold is not None
 
 
 def test_any_variant_can_be_the_baseline(store):

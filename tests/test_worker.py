@@ -3,6 +3,7 @@
 Real workers with real measuring processes; the compiles are cut short, or warm.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench_core import worker
 from bench_core.paths import CHECKOUT
 from bench_core.run import Run
 from bench_core.spec import Experiment, Measurement, Variant
@@ -39,9 +41,8 @@ def small(*variants: Variant, **changed) -> Experiment:
 def data(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("BENCH_DATA", str(tmp_path))
     monkeypatch.delenv("BENCH_CACHES", raising=False)
-    # Workers take turns by a lock in the temporary folder: a developer's own is not waited for.
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    # Workers of one machine take turns: a developer's own is not waited for.
+    monkeypatch.setenv("BENCH_MACHINE_LOCK", str(tmp_path / "machine.lock"))
     return tmp_path
 
 
@@ -236,6 +237,44 @@ def test_a_warm_run_reuses_a_filled_cache_without_priming(
     first, *later = store.epochs([1])[1]
     assert first.compile_seconds > 0
     assert all(epoch.compile_seconds == 0 for epoch in later)
+
+
+def test_a_run_that_dies_after_its_last_epoch_is_done_and_says_what_is_missing(store, start_worker):
+    slow_loader = {"samples": 2000, "image_size": 224, "pipeline": "on_the_fly"}
+    measurement = Measurement(epochs=1)
+    store.queue(small(workload=slow_loader, measurement=measurement))
+    start_worker()
+    wait_for(lambda: store.run(1).phase == "after timing", 150)
+    psutil.Process(store.run(1).child_pid).kill()
+    wait_for(lambda: store.run(1).status == "done")
+    assert "all epochs were measured, the part after them was not" in store.run(1).reason
+    assert epochs_of(store, 1) == 1
+
+
+def test_loader_workers_and_a_compile_get_along_on_a_long_path(
+    store, start_worker, tmp_path, monkeypatch
+):
+    """Loader workers open sockets below TMPDIR, and a socket's path has a limit."""
+    monkeypatch.setenv("BENCH_CACHES", str(tmp_path / ("a-long-name-" * 8)))
+    workload = {"samples": 64, "image_size": 32, "loader_workers": 1}
+    without_inductor = Variant(execution="compile", backend="aot_eager")
+    store.queue(small(without_inductor, workload=workload))
+    assert start_worker().wait(120) == 0
+    assert store.run(1).status == "done", store.run(1).reason
+
+
+def test_a_relative_data_folder_is_the_same_for_the_worker(store, data, monkeypatch):
+    monkeypatch.chdir(data.parent)
+    monkeypatch.setenv("BENCH_DATA", data.name)
+    store.queue(small())
+    worker.ensure()
+    try:
+        wait_for(lambda: store.run(1).status == "done")
+    finally:
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("BENCH_DATA") == str(data):
+                    process.kill()
 
 
 def test_settings_of_the_callers_shell_do_not_reach_a_run(store, start_worker, monkeypatch):
