@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from bench_core.figures import Line, Saved
-from bench_core.pairing import Measured
+from bench_core.pairing import Measured, cache_found
 from bench_core.stats import percentiles
 from bench_core.units import counted, duration_text, seconds_text
 
@@ -85,7 +85,7 @@ def training_caption(what: str, runs: Iterable[Measured], more: str = "") -> str
     for one in runs:
         seconds = sum(epoch.evaluation_compile_seconds or 0.0 for epoch in one.epochs)
         if seconds:
-            further[one.run.spec.variant.cache == "warm"].append(seconds)
+            further[cache_found(one.run) == "warm"].append(seconds)
     compiled = further[False] or further[True]
     apart = f" and compiled for another {seconds_text(fmean(compiled))}" if compiled else ""
     return (

@@ -255,6 +255,16 @@ def test_without_a_cache_the_start_counts_as_from_an_empty_one(store: Store) -> 
     assert "Even at epoch 13" in said(at)
 
 
+def test_a_start_from_a_partly_warm_cache_is_drawn_too(store: Store) -> None:
+    experiment = planted_experiment(store, repeats=1)
+    run = store.runs(experiment.id)[1]
+    assert run.activity
+    store.set_activity(run.number, run.activity.changed(cache_hits=1, cache_misses=1))
+    at = live(experiment)
+    assert "Nothing to compare" not in said(at)
+    assert "behind after 10 epochs" in said(at)
+
+
 def test_a_chart_and_the_metrics_have_one_formula(store: Store) -> None:
     """Steady epochs of 60 and 66.15 s: 63.0 s by the geometric mean, 63.1 s by the other one."""
     experiment = planted_experiment(store, repeats=2, measured=0)

@@ -149,7 +149,7 @@ def saved_curves(cell: Cell) -> list[Saved]:
                 seconds=saved_by_epoch(before, after),
                 warm=cache == "warm",
                 gain_seconds=_gain_seconds(pair) if pair else None,
-                even=pair.break_even(cache) if pair else None,
+                even=pair.break_even(cache) if pair and cache else None,
             )
         )
     return curves
@@ -159,19 +159,22 @@ def _gain_seconds(pair: Comparison) -> float:
     return pair.baseline.epoch_seconds - pair.candidate.epoch_seconds
 
 
-def _candidates(cell: Cell) -> list[tuple[str, Cache, list[float]]]:
-    """Arm, cache and mean epochs of what is compared; what is measured now comes first."""
+def _candidates(cell: Cell) -> list[tuple[str, Cache | None, list[float]]]:
+    """Arm, cache and mean epochs of what is compared; what is measured now comes first.
+
+    Without a cache where all runs of an arm found theirs partly warm.
+    """
     arms = _names(cell)
     pair = cell.candidate
     now = pair.candidate.variant.name if pair else None
     arms.sort(key=lambda arm: arm != now)
-    return [
-        (arm, cache, seconds)
-        for arm in arms
-        if arm != cell.baseline
-        for cache in CACHES
-        if (seconds := _mean_epochs(cell, arm, cache))
-    ]
+    found: list[tuple[str, Cache | None, list[float]]] = []
+    for arm in arms:
+        if arm != cell.baseline:
+            starts = [(arm, cache, _mean_epochs(cell, arm, cache)) for cache in CACHES]
+            known = [start for start in starts if start[2]]
+            found += known or [(arm, None, _mean_epochs(cell, arm))]
+    return [one for one in found if one[2]]
 
 
 def _names(cell: Cell) -> list[str]:
