@@ -91,7 +91,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
                 width=112 if all(verdicts) else 150,
                 alignment="right",
                 help="Over runs, each a process of its own. An interval that holds 1 shows no "
-                "difference. With fewer than 3 runs an arm there is none: `within run` is how "
+                "difference. With fewer than 3 runs an arm there is none: `first look` is how "
                 "far single epochs move the ratio, and no verdict rests on it.",
             ),
             "Pays off from": st.column_config.TextColumn(

@@ -66,7 +66,7 @@ def speedup_cells(pair: Comparison) -> tuple[str, str]:
     speedup, band = pair.speedup, pair.band
     if band is not None:
         ratio = ratio_text(speedup.ratio, band.low, band.high)
-        return ratio, f"within run {interval_text(band.low, band.high)}"
+        return ratio, f"first look {interval_text(band.low, band.high)}"
     ratio = ratio_text(speedup.ratio, speedup.low, speedup.high)
     return ratio, interval_text(speedup.low, speedup.high)
 
@@ -75,8 +75,8 @@ def pays_off_cells(pair: Comparison) -> tuple[str, str]:
     """From which epoch it pays off, from a cold and from a warm cache."""
     if pair.speedup.verdict == "no difference shown":
         return "no difference shown", ""
-    if pair.speedup.kind == "first look":
-        return "first look", ""
+    if not pair.differs:
+        return "no difference seen", ""
     return _even(pair.break_even_cold), _even(pair.break_even_warm)
 
 
