@@ -45,6 +45,7 @@ from bench_core.stats import ScipyMissing
 from bench_core.store import Store, StoreError
 from bench_core.units import (
     bytes_text,
+    counted,
     duration_text,
     estimate_text,
     ratio_text,
@@ -163,7 +164,7 @@ def run(
     with Store() as store:
         known = _known_runs(store)
         seconds = presets.estimate_seconds(experiment, known)
-        click.echo(f"{terminal.counted(len(runs), 'run')}, {estimate_text(seconds)}", err=True)
+        click.echo(f"{counted(len(runs), 'run')}, {estimate_text(seconds)}", err=True)
         if plan:
             for number, spec in enumerate(runs, 1):
                 work = spec.workload
@@ -179,9 +180,12 @@ def run(
             store.stop(experiment_id=experiment.id)
             click.echo("\nStopped. What was measured is kept.", err=True)
             _report(store, experiment.id, csv_file)
-            sys.exit(130)
-        failed = _report(store, experiment.id, csv_file)
-    sys.exit(1 if failed else 0)
+            code = 130
+        else:
+            code = 1 if _report(store, experiment.id, csv_file) else 0
+        if store.queued():  # runs of others, who came while this folder was taken
+            worker.ensure()
+    sys.exit(code)
 
 
 def _experiment(preset: str | None, given: dict[str, Any]) -> Experiment:
@@ -232,8 +236,6 @@ def _measure(store: Store, experiment: Experiment) -> None:
         _follow(store, experiment, progress)
     finally:
         progress.close()
-        if store.queued():  # of others, who came while this folder was taken
-            worker.ensure()
 
 
 def _follow(store: Store, experiment: Experiment, progress: terminal.Progress) -> None:
@@ -261,7 +263,7 @@ def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:
     runs = store.runs(experiment_id)
     if csv_file:
         _write_csv(store, runs, csv_file)
-        click.echo(f"{csv_file}: {terminal.counted(len(runs), 'run')}", err=True)
+        click.echo(f"{csv_file}: {counted(len(runs), 'run')}", err=True)
     measured = _measured(store, runs)
     terminal.print_runs(measured)
     terminal.print_answers(pairing.comparisons(measured))
@@ -386,7 +388,7 @@ def export(experiment_id: str | None, csv_file: Path | None, columns: bool) -> N
             raise Plain("no such run is stored; `python -m bench_core list` shows what there is")
         if csv_file:
             _write_csv(store, runs, csv_file)
-            click.echo(f"{csv_file}: {terminal.counted(len(runs), 'run')}", err=True)
+            click.echo(f"{csv_file}: {counted(len(runs), 'run')}", err=True)
         else:
             epochs = store.epochs([run.number for run in runs], steps=True)
             result_csv.write(sys.stdout, runs, epochs)

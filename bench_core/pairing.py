@@ -19,6 +19,7 @@ from bench_core.events import Epoch
 from bench_core.run import Run
 from bench_core.spec import Cache, Variant, Workload
 from bench_core.units import (
+    counted,
     duration_text,
     percent_interval_text,
     percent_text,
@@ -203,8 +204,7 @@ class Comparison:
     def _interval_text(self) -> str:
         speedup = self.speedup
         if speedup.kind == "first look":
-            fewest = min(speedup.baseline_runs, speedup.candidate_runs)
-            runs = "1 run" if fewest == 1 else f"{fewest} runs"
+            runs = counted(min(speedup.baseline_runs, speedup.candidate_runs), "run")
             band = self.band
             within = percent_interval_text(band.low, band.high) if band else ""
             return (

@@ -125,10 +125,6 @@ def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
         click.echo(line.rstrip())
 
 
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def print_facts(title: str, facts: dict[str, Any]) -> None:
     click.echo(f"\n{title.lower()}")
     for name, value in facts.items():

@@ -271,7 +271,7 @@ def test_fewer_than_three_runs_an_arm_are_a_first_look(store):
     at = opened("compare")
     assert "first look" in at.subheader[0].value
     frame = table(at, "Speedup")
-    assert frame["Pays off from"][0] == "about epoch 15"
+    assert frame["Pays off from"][0] == "about epoch 14"
     assert frame["95 % interval"][0].startswith("first look ")
 
 
