@@ -19,6 +19,7 @@ from pages.parts import live_cards, live_charts
 from pages.parts.live_endings import draw_answers, draw_failures, draw_left_out
 from pages.parts.live_metrics import draw_metrics
 from pages.parts.live_reading import Reading, cell_names, cell_of, followed_cell, read
+from pages.parts.running import wake_worker
 from pages.parts.text import plain
 from pages.parts.when import reader_zone, when_text
 
@@ -256,8 +257,8 @@ def tick(experiment: Experiment, drawn: Reading) -> None:
         now = read(store, experiment, replay_since())
         if now.drawn != drawn.drawn:
             st.rerun()
-        if now.active and not (now.replay or VIEW_ONLY):
-            live_cards.wake_worker()
+        if now.active and not now.replay:
+            wake_worker()
         needs = live_cards.needs_of(store, now)
     if now.running:
         live_cards.draw_phases(now.running, now.now)

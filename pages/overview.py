@@ -248,8 +248,6 @@ with Store() as store:
     measured = measured_runs(store, [run for run in runs if run.status in ENDED][-NEWEST_RUNS:])
 running = [run for run in runs if run.status == "running"]
 queued = [run for run in runs if run.status == "queued"]
-if (running or queued) and not VIEW_ONLY and not worker.alive():
-    worker.ensure()
 if not running and not queued and not (capabilities.cached() or capabilities.failure()):
     capabilities.start_probe()  # so that the launch page need not wait
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_core import cli
+from bench_core import cli, worker
 from bench_core.paths import CHECKOUT
 from bench_core.spec import Measurement, RunSpec, Variant, Workload
 from bench_core.store import Store
@@ -140,6 +140,7 @@ def test_ctrl_c_stops_the_experiment_and_keeps_what_was_measured(data):
         assert len(store.epochs([1])[1]) >= 2
     assert "Stopped. What was measured is kept." in errors
     assert "small_cnn" in output
+    assert not worker.alive(), "nothing is queued, so nobody was called to take it"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,9 @@ QUICK = {("CPU", HOSTILE_MODEL): (Shape(2.0), Shape(1.5, 4.0)), **SHAPES}
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCH_DATA", str(tmp_path))
     monkeypatch.delenv("BENCH_VIEW_ONLY", raising=False)
-    with Store() as store:
+    # A worker seems to hold the folder, so that nothing is measured behind a test.
+    with (tmp_path / "worker.lock").open("w") as lock, Store() as store:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield store
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
@@ -23,7 +22,6 @@ from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
 
 SIDE_HEIGHT, ROWS_SHOWN = 300, 7
-WORKER_SECONDS = 15.0
 
 BADGES: dict[Standing, tuple[str, str]] = {
     "done": ("green", ":material/check: "),
@@ -91,19 +89,6 @@ def draw_progress(reading: Reading, needs: Mapping[int, float]) -> None:
     seconds = sum(own.values()) + sum(needs[number] for number in ahead)
     words.append(f"{estimate_text(seconds)} left")
     st.progress(share_done(reading.measured, own, reading.now), text=" · ".join(words))
-
-
-def wake_worker() -> None:
-    """Start a worker where none is alive; one that ends at once is not started every second."""
-    last = _last_start()
-    if not worker.alive() and time.monotonic() - last.get("at", -WORKER_SECONDS) > WORKER_SECONDS:
-        last["at"] = time.monotonic()
-        worker.ensure()
-
-
-@st.cache_resource(show_spinner=False)
-def _last_start() -> dict[str, float]:
-    return {}
 
 
 # Queue and log
