@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import queue
 import signal
@@ -18,6 +17,7 @@ from typing import IO, Any
 import psutil
 
 from bench_core import events
+from bench_core.compile_caches import short_path
 from bench_core.paths import CHECKOUT, logs_dir, settings
 from bench_core.run import Run
 from bench_core.spec import RunSpec
@@ -61,7 +61,7 @@ class Child:
     ) -> None:
         self._store, self._run, self._deadline = store, run, deadline
         self._phase = "starting"
-        self._temporary = _short_path(folder / "tmp") if folder else None
+        self._temporary = short_path(folder / "tmp") if folder else None
         environment = child_environment(run.spec, run.id, folder)
         if self._temporary:
             environment["TMPDIR"] = str(self._temporary)
@@ -105,7 +105,10 @@ class Child:
             try:
                 line = self._lines.get(timeout=POLL_SECONDS)
             except queue.Empty:
-                continue
+                if self._process.poll() is None:
+                    continue
+                # It ended, but something it left behind holds its stdout open.
+                line = None if self._lines.empty() else self._lines.get()
             if line is None:
                 raise ChildFailed(self._ended_without_a_word())
             try:
@@ -125,16 +128,18 @@ class Child:
 
     def _ended_without_a_word(self) -> events.Failed:
         code = self._process.wait()
+        log = (logs_dir() / f"{self._run.id}.log").read_text(errors="replace")
         if code < 0:
             name = signal.Signals(-code).name
             hint = (
-                "; the kernel does this when memory runs out: try a smaller batch"
+                "; if nobody did that, memory ran out and the kernel did: try a smaller batch"
                 if name == "SIGKILL"
                 else ""
             )
             reason = f"the measuring process was killed by {name} in phase {self._phase}{hint}"
-            return events.Failed(failure="killed", reason=reason, phase=self._phase)
-        log = (logs_dir() / f"{self._run.id}.log").read_text(errors="replace")
+            return events.Failed(
+                failure="killed", reason=reason, phase=self._phase, traceback=log[-4000:]
+            )
         return events.Failed(
             failure="error",
             reason=f"the measuring process ended with code {code} in phase {self._phase} "
@@ -165,19 +170,6 @@ class Child:
                 event = events.parse(line)
                 if isinstance(event, events.Activity):
                     self._store.set_activity(self._run.number, event)
-
-
-def _short_path(folder: Path) -> Path:
-    """A link to the folder under a short name that stays the same for the same folder.
-
-    Loader workers open sockets below TMPDIR, whose paths may have about 100 characters; and what
-    the compiler keeps there is found again by its path only.
-    """
-    name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
-    link = Path("/tmp") / f"bench_core-{name}"
-    link.unlink(missing_ok=True)
-    link.symlink_to(folder)
-    return link
 
 
 def _create_time(pid: int) -> float:

@@ -79,7 +79,7 @@ class Commands(click.Group):
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
-        except (StoreError, FolderError, ScipyMissing, ProbeFailed) as error:
+        except (StoreError, FolderError, ScipyMissing, ProbeFailed, SpecError) as error:
             raise Plain(error) from None
 
 
@@ -241,8 +241,13 @@ def _measure(store: Store, experiment: Experiment) -> None:
 def _follow(store: Store, experiment: Experiment, progress: terminal.Progress) -> None:
     """Show what another worker stores, until the experiment's last run has ended."""
     shown: dict[int, int] = {}
+    said = ""
     while True:
         runs = store.runs(experiment.id)
+        if waiting := _waiting_for(store, runs):
+            if waiting != said:
+                click.echo(waiting, err=True)
+            said = waiting
         for run in runs:
             if run.status == "queued":
                 continue
@@ -256,6 +261,15 @@ def _follow(store: Store, experiment: Experiment, progress: terminal.Progress) -
             return
         worker.ensure()  # the one that held the folder may have ended
         time.sleep(0.5)
+
+
+def _waiting_for(store: Store, runs: list[Run]) -> str:
+    """What is measured before the first of these runs; empty once one of them has begun."""
+    if any(run.status != "queued" for run in runs):
+        return ""
+    ahead = [run for run in store.queued() if run.number < runs[0].number]
+    now = "".join(f"; now: {run.title}" for run in store.running())
+    return f"{counted(len(ahead), 'run')} waiting ahead{now}"
 
 
 def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:

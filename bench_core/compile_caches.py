@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -14,6 +15,7 @@ from bench_core.spec import RunSpec
 from bench_core.store import Store
 
 WARM_FOLDERS_KEPT = 10  # each holds about 150 MB of precompiled headers
+SHORT_PATHS, SHORT_NAME = Path("/tmp"), "bench_core-tmp-"
 
 
 def folder_of(store: Store, run: Run) -> tuple[Path | None, bool]:
@@ -46,8 +48,9 @@ def is_primed(folder: Path, spec: RunSpec) -> bool:
 
 
 def mark_primed(folder: Path, spec: RunSpec) -> None:
-    """Keep the folder for warm runs to come."""
-    (folder / "PRIMED").write_text(json.dumps(_filled_with(spec)))
+    """Keep the folder for warm runs to come; without the mark it is not kept."""
+    with contextlib.suppress(OSError):  # the folder, or the model file, was taken away meanwhile
+        (folder / "PRIMED").write_text(json.dumps(_filled_with(spec)))
 
 
 def _filled_with(spec: RunSpec) -> dict[str, str]:
@@ -64,11 +67,26 @@ def remove_remains() -> None:
 
     Only for the process that holds the machine's lock: nobody else measures, so nobody uses them.
     """
-    for folder in caches_dir().glob("cold-*"):
-        shutil.rmtree(folder, ignore_errors=True)
     warm = sorted(caches_dir().glob("warm-*"), key=_primed_at)
-    for folder in warm[:-WARM_FOLDERS_KEPT]:
+    unfilled = [folder for folder in warm if not _primed_at(folder)]
+    for folder in {*caches_dir().glob("cold-*"), *unfilled, *warm[:-WARM_FOLDERS_KEPT]}:
         shutil.rmtree(folder, ignore_errors=True)
+    for link in SHORT_PATHS.glob(f"{SHORT_NAME}*"):
+        if link.is_symlink() and not link.exists():
+            link.unlink(missing_ok=True)
+
+
+def short_path(folder: Path) -> Path:
+    """A link to the folder under a short name that stays the same for the same folder.
+
+    Loader workers open sockets below TMPDIR, whose paths may have about 100 characters; and what
+    the compiler keeps there is found again by its path only.
+    """
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+    link = SHORT_PATHS / f"{SHORT_NAME}{name}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder)
+    return link
 
 
 def _primed_at(folder: Path) -> float:

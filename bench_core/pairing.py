@@ -27,6 +27,9 @@ from bench_core.units import (
 )
 
 EAGER = Variant()
+# Above these the times say more about the machine's other work than about the variant.
+LOUD_NEIGHBOURS = 0.1
+WIDE_SPREAD = 0.15
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,8 @@ class Comparison:
     @property
     def detail(self) -> str:
         """Interval, break-even and what it means in seconds, as sentences."""
-        return " ".join(filter(None, (self._interval_text, self.pays_off_text, self._seconds_text)))
+        parts = (self._interval_text, self.pays_off_text, self._seconds_text, self.noise_text)
+        return " ".join(filter(None, parts))
 
     @property
     def _interval_text(self) -> str:
@@ -207,8 +211,10 @@ class Comparison:
             runs = counted(min(speedup.baseline_runs, speedup.candidate_runs), "run")
             band = self.band
             within = percent_interval_text(band.low, band.high) if band else ""
+            if band and self.differs:
+                within += " faster" if band.low > 1 else " slower"
             return (
-                f"Only {runs} an arm: no verdict before {stats.RUNS_FOR_A_VERDICT}. "
+                f"Only {runs} in an arm: no verdict before {stats.RUNS_FOR_A_VERDICT}. "
                 f"Within these runs: {within}."
             )
         interval = percent_interval_text(speedup.low, speedup.high)
@@ -226,6 +232,8 @@ class Comparison:
         if start is None:
             return ""
         match start.kind:
+            case "never" if self.speedup.kind == "first look":
+                return "As seen here it would never pay off."
             case "never":
                 return "Never pays off."
             case "ahead until":
@@ -249,6 +257,26 @@ class Comparison:
             f"A steady epoch takes {seconds_text(self.candidate.epoch_seconds)} against "
             f"{seconds_text(self.baseline.epoch_seconds)}."
         )
+
+    @property
+    def noise_text(self) -> str:
+        """What speaks against these times: other programs, or epochs that scatter too much."""
+        runs = [*self.baseline.runs, *self.candidate.runs]
+        foreign = [
+            epoch.foreign_cpu_share
+            for m in runs
+            for epoch in m.epochs[m.steady.first :]
+            if epoch.foreign_cpu_share is not None
+        ]
+        if foreign and fmean(foreign) >= LOUD_NEIGHBOURS:
+            return (
+                f"Other programs used {fmean(foreign):.0%} of this machine's cores meanwhile: "
+                "measure again on a quiet machine."
+            )
+        spread = max(m.steady.spread or 0.0 for m in runs)
+        if spread >= WIDE_SPREAD:
+            return f"Single epochs scatter by {spread:.0%}: take more samples an epoch."
+        return ""
 
     def saving_text(self, epochs: int) -> str:
         """`Over 100 epochs it saves 7 min 26 s of 1 h 50 min.`, from the cold start if measured."""

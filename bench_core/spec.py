@@ -43,6 +43,8 @@ def explain(error: ValidationError) -> str:
 def _sentence(finding: Any) -> str:
     names = [str(part) for part in finding["loc"] if isinstance(part, str)]
     name = names[-1] if names else "the spec"
+    if "options" in names:
+        name = "options"
     got = json.dumps(finding["input"], default=str)
     if len(got) > 80:
         got = got[:77] + "..."

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from bench_core.events import Activity, Aftermath, CompileWindow, Environment, Epoch, Prepared
 from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run, Status
-from bench_core.spec import Experiment, Frozen, RunSpec, new_id
+from bench_core.spec import Experiment, Frozen, RunSpec, SpecError, new_id
 
 # Append only: the file's user_version says how many of these it has seen.
 MIGRATIONS = (
@@ -135,8 +135,10 @@ class Store:
     def _execute(self, sql: str, values: Any = ()) -> sqlite3.Cursor:
         try:
             return self._db.execute(sql, values)
-        except sqlite3.OperationalError as error:  # a full disk, a lock that is never given back
-            raise StoreError(f"{self.path} cannot be used now: {error}") from error
+        except sqlite3.DatabaseError as error:  # a full disk, a lock never given back, bad bytes
+            raise StoreError(
+                f"{self.path} cannot be used now: {error}; if it stays so, move the file away"
+            ) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -416,7 +418,13 @@ def _run(row: sqlite3.Row) -> Run:
     fields: dict[str, Any] = dict(row)
     for name, kind in PARTS.items():
         if fields[name] is not None:
-            fields[name] = _part(kind, fields[name])
+            try:
+                fields[name] = _part(kind, fields[name])
+            except SpecError as error:
+                raise StoreError(
+                    f"run {row['number']} cannot be read ({name}: {error}); move bench.db away, or "
+                    "take the row out of its table runs"
+                ) from error
     return Run(**fields)
 
 

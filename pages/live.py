@@ -57,9 +57,10 @@ def end_replay() -> None:
 
 def replay_since() -> float | None:
     try:
-        return float(st.query_params["replay"])
+        since = float(st.query_params["replay"])
     except (KeyError, ValueError):
         return None
+    return since if 0 <= since <= time.time() else 0.0  # long over: the address is cleaned
 
 
 def title_of(reading: Reading) -> str:

@@ -63,7 +63,7 @@ def test_fewer_than_three_runs_an_arm_are_a_first_look_without_verdict(store):
     [pair] = compared(store).pairs
     assert pair.speedup.verdict is None
     assert "first look" in pair.headline
-    assert "Only 2 runs an arm: no verdict before 3." in pair.detail
+    assert "Only 2 runs in an arm: no verdict before 3." in pair.detail
     assert pair.band.low < pair.speedup.ratio < pair.band.high
 
 
@@ -170,6 +170,23 @@ def test_without_a_cache_a_start_is_a_cold_one(store):
     planted_experiment(store, variants=(EAGER, COMPILE.changed(cache="off")), repeats=1)
     [pair] = compared(store).pairs
     assert pair.break_even_cold is not None
+
+
+def test_times_taken_beside_other_programs_say_so(store):
+    planted_experiment(store, repeats=1, measured=1)
+    [eager] = [run for run in store.runs() if run.status == "done"]
+    busy = [e.changed(foreign_cpu_share=0.8) for e in store.epochs([eager.number])[eager.number]]
+    quiet = pairing.measure(eager, store.epochs([eager.number])[eager.number])
+    loud = pairing.measure(eager, busy)
+    arms = [pairing.Arm(EAGER, (one,)) for one in (quiet, loud)]
+    texts = [
+        pairing.Comparison(
+            eager.spec.workload, "cpu", "CPU", "", "", arm, pairing.Arm(COMPILE, arm.runs)
+        ).noise_text
+        for arm in arms
+    ]
+    assert texts[0] == ""
+    assert "Other programs used 80% of this machine's cores meanwhile" in texts[1]
 
 
 def test_any_variant_can_be_the_baseline(store):

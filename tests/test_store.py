@@ -155,6 +155,25 @@ def test_a_file_that_is_no_database_is_refused_with_the_way_out(tmp_path):
     assert path.read_text().startswith("this is not")
 
 
+def test_a_row_that_cannot_be_read_is_named(store):
+    store.queue(experiment())
+    store._execute("UPDATE runs SET spec = '{garbage' WHERE number = 2")
+    with pytest.raises(StoreError, match="run 2 cannot be read"):
+        store.runs()
+
+
+def test_a_file_whose_bytes_are_broken_is_a_sentence(tmp_path):
+    path = tmp_path / "bench.db"
+    with Store(path) as store:
+        for _ in range(10):
+            store.queue(experiment(20))
+        store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"?" * (len(content) - 4096))
+    with pytest.raises(StoreError, match="cannot be"), Store(path) as store:
+        store.runs()
+
+
 def test_a_file_of_a_newer_version_is_left_alone(tmp_path):
     path = tmp_path / "bench.db"
     Store(path).close()

@@ -277,6 +277,42 @@ def test_a_relative_data_folder_is_the_same_for_the_worker(store, data, monkeypa
                     process.kill()
 
 
+LEAVES_A_DAEMON = """
+import os, time
+def build_model():
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(300)
+        os._exit(0)
+    os._exit(3)
+"""
+
+
+def test_an_end_is_noticed_though_something_holds_the_processs_output(
+    store, start_worker, data, monkeypatch
+):
+    monkeypatch.setenv("BENCH_MODELS", str(data))
+    (data / "daemon.py").write_text(LEAVES_A_DAEMON)
+    store.queue(small(models=("file:daemon.py",)))
+    start_worker()
+    wait_for(lambda: store.run(1).status == "failed", seconds=60)
+    assert "ended with code 3 in phase model" in store.run(1).reason
+    wait_for(lambda: not processes_of(store.run(1)), seconds=5)
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(0)", "raise KeyboardInterrupt"])
+def test_a_model_file_that_ends_the_process_is_a_model_error(
+    store, start_worker, data, monkeypatch, ending
+):
+    monkeypatch.setenv("BENCH_MODELS", str(data))
+    (data / "ending.py").write_text(f"import sys\ndef build_model():\n    {ending}\n")
+    store.queue(small(models=("file:ending.py",)))
+    start_worker()
+    wait_for(lambda: store.run(1).status == "failed", seconds=60)
+    assert store.run(1).failure == "model error"
+    assert "build_model() in" in store.run(1).reason
+
+
 def test_settings_of_the_callers_shell_do_not_reach_a_run(store, start_worker, monkeypatch):
     monkeypatch.setenv("TORCH_LOGS", "nonsense that torch would refuse")
     monkeypatch.setenv("TORCHINDUCTOR_FREEZING", "1")

@@ -68,7 +68,7 @@ def _measured(stream: EventStream) -> int:
         raise
     except BrokenPipeError:
         raise
-    except Exception as error:
+    except BaseException as error:  # a model file may raise SystemExit or KeyboardInterrupt
         compiling = run.compiling_when_it_failed(error) if run is not None else None
         stream.emit(failed(error, spec, stream.phase, stream.epoch, compiling))
         return 1

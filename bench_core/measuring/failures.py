@@ -60,13 +60,21 @@ def failed(
     `compiling` is the trigger of the compile window that the exception ended, if it ended one.
     """
     where = _where(phase, epoch, compiling)
-    failure, reason = _judged(list(_chain(error)), spec, where, compiling)
+    try:
+        failure, reason = _judged(list(_chain(error)), spec, where, compiling)
+    except Exception:  # an exception whose own text cannot be had
+        failure, reason = "error", f"{type(error).__name__} {where}; it cannot say why"
     return Failed(
         failure=failure,
-        reason=_shortened(reason),
+        reason=_as_unicode(_shortened(reason)),
         phase=where,
-        traceback="".join(traceback.format_exception(error))[-20_000:],
+        traceback=_as_unicode("".join(traceback.format_exception(error))[-20_000:]),
     )
+
+
+def _as_unicode(text: str) -> str:
+    """Without the lone surrogates that a path which is not UTF-8 leaves in a text."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _where(phase: str, epoch: int | None, compiling: str | None) -> str:

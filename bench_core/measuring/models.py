@@ -141,7 +141,7 @@ def _from_file(file_name: str) -> Built:
         )
     try:
         module = build_model()
-    except Exception as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         raise ModelError(
             f"build_model() in {file} raised {type(error).__name__}: {error}"
         ) from error
@@ -166,7 +166,7 @@ def _imported(file: Path) -> object:
     sys.modules[name] = code  # Dynamo and pickling look the module up by its name
     try:
         recipe.loader.exec_module(code)
-    except Exception as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         raise ModelError(
             f"{file} does not import: {type(error).__name__}: {error}; try it with `python {file}`"
         ) from error

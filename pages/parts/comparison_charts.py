@@ -133,8 +133,14 @@ def loss_card(chosen: Comparison, log: bool) -> None:
         for arm in (chosen.baseline, chosen.candidate)
         if (curves := _losses(arm))
     }
-    ends = {arm: fmean(curve[-1] for curve in curves) for arm, curves in losses.items()}
-    title = "Losses at the end: " + ", ".join(f"{arm} {loss:.3g}" for arm, loss in ends.items())
+    # At an epoch that both arms have: one that was stopped earlier has a higher loss for no fault.
+    last = min(max(map(len, curves)) for curves in losses.values())
+    ends = {
+        arm: fmean(curve[last - 1] for curve in curves if len(curve) >= last)
+        for arm, curves in losses.items()
+    }
+    ended = ", ".join(f"{arm} {loss:.3g}" for arm, loss in ends.items())
+    title = f"Losses in epoch {last}: {ended}"
     figure = loss_by_epoch(losses, title=title)
     caption = "Mean training loss of each epoch, a line a run."
     chart_card(title, caption, on_log_axes(figure) if log else figure, "loss")

@@ -105,7 +105,7 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
     for run in sorted(waiting, key=lambda run: (run.status != "running", run.number)):
         work = run.spec.workload
         rows["Run"].append(f"{work.model} · batch {work.batch_size}")
-        rows["Variant"].append([run.spec.variant.name])
+        rows["Variant"].append([_arm(run)])
         if run.status == "running":
             rows[""].append("now")
             rows["Starts"].append(f"{_minutes(needs[run.number])} left")
@@ -114,7 +114,7 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
             rows[""].append(str(place))
             rows["Starts"].append(f"in {_minutes(clock)}" if clock else "next")
         clock += needs[run.number]
-    arms = list(dict.fromkeys(run.spec.variant.name for run in waiting))
+    arms = list(dict.fromkeys(_arm(run) for run in waiting))
     st.dataframe(
         rows,
         hide_index=True,
@@ -128,6 +128,12 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
         },
         alt="Runs in the order in which they are measured",
     )
+
+
+def _arm(run: Run) -> str:
+    """`eager`, `compile`, `compile, warm`: a cold cache is what a start has by itself."""
+    variant = run.spec.variant
+    return f"{variant.name}, {variant.cache}" if variant.cache in ("warm", "off") else variant.name
 
 
 def _minutes(seconds: float) -> str:
