@@ -87,6 +87,7 @@ def test_run_measures_both_arms_and_its_csv_holds_every_fact(data):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1500)
 def test_run_measures_resnet18_at_224_px(data):
     file = data / "out.csv"
     done = command(

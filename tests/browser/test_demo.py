@@ -4,6 +4,7 @@ import signal
 import time
 
 import psutil
+import pytest
 from playwright.sync_api import Page, expect
 
 from bench_core.store import Store
@@ -36,6 +37,7 @@ def epochs_of(store: Store, number: int) -> int:
     return len(store.epochs([number])[number])
 
 
+@pytest.mark.timeout(900)
 def test_the_demo_from_the_press_to_the_answer(page: Page, server, tmp_path):
     """Its two cold compiles are real ones. The server is killed and the page reloaded halfway."""
     env = {
