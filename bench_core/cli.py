@@ -268,7 +268,7 @@ def _waiting_for(store: Store, runs: list[Run]) -> str:
     if any(run.status != "queued" for run in runs):
         return ""
     ahead = [run for run in store.queued() if run.number < runs[0].number]
-    now = "".join(f"; now: {run.title}" for run in store.running())
+    now = "".join(f"; now: {run.title_with_cache}" for run in store.running())
     return f"{counted(len(ahead), 'run')} waiting ahead{now}"
 
 

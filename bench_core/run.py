@@ -47,3 +47,9 @@ class Run:
     def title(self) -> str:
         work = self.spec.workload
         return f"{work.model}, {self.spec.variant.name}, batch {work.batch_size}"
+
+    @property
+    def title_with_cache(self) -> str:
+        """Tells a cold start from a warm one."""
+        work = self.spec.workload
+        return f"{work.model}, {self.spec.variant.name_with_cache}, batch {work.batch_size}"

@@ -136,7 +136,7 @@ def draw_running(running: list[Run], queued: list[Run]) -> None:
     epochs = run.spec.measurement.epochs
     doing = f"epoch {run.phase_epoch} of {epochs}" if run.phase_epoch else run.phase or "waiting"
     row.badge(doing, icon=":material/sync:", color="blue")
-    st.markdown(plain(run.title))
+    st.markdown(plain(run.title_with_cache))
     draw_progress(reading, needs)
     if run.started_at:
         st.caption(
@@ -165,7 +165,7 @@ def draw_running(running: list[Run], queued: list[Run]) -> None:
     if rest:
         st.markdown("**Next in the queue**")
         rows = [
-            {"": str(place), "Run": plain(run.title)}
+            {"": str(place), "Run": plain(run.title_with_cache)}
             for place, run in enumerate(rest[:QUEUE_ROWS], start=1)
         ]
         st.table(rows, border="horizontal", hide_index=True, hide_header=True, alt="The queue")
