@@ -128,6 +128,8 @@ def test_ctrl_c_stops_the_experiment_and_keeps_what_was_measured(data):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell's background job, as the tests may be, ignores Ctrl-C and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     with Store() as store:
         deadline = time.monotonic() + 120
