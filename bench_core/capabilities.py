@@ -74,7 +74,6 @@ class InductorOption(Reported):
 class Capabilities(Reported):
     torch: str
     torchvision: str
-    timm: str | None = None
     devices: tuple[Device, ...]
     backends: tuple[Backend, ...]
     modes: tuple[str, ...]

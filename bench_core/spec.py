@@ -396,11 +396,6 @@ class Experiment(Frozen):
         return runs
 
     @property
-    def title(self) -> str:
-        arms = list(dict.fromkeys(variant.name for variant in self.variants))
-        return f"{', '.join(self.models)}: {' against '.join(arms)}"
-
-    @property
     def command(self) -> str:
         """The copy-paste line that queues the same experiment again."""
         words = ["python -m bench_core run"]

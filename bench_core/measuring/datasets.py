@@ -44,7 +44,6 @@ class Data:
 
     training: Any
     evaluation: Any | None
-    samples: int
 
 
 def prepare(spec: RunSpec, device: torch.device, make_batch: MakeBatch | None) -> Data:
@@ -57,7 +56,6 @@ def prepare(spec: RunSpec, device: torch.device, make_batch: MakeBatch | None) -
     return Data(
         training=_pipeline(training, workload, seed, device),
         evaluation=_pipeline(testing, workload, seed + 1, device) if testing else None,
-        samples=workload.samples,
     )
 
 
@@ -255,4 +253,4 @@ def _from_model_file(workload: Workload, make_batch: MakeBatch, device: torch.de
         "cached": lambda: [make_batch(size) for size in sizes],
         "resident": lambda: Resident(batch, workload, device),
     }[workload.pipeline]()
-    return Data(batches, batches if workload.evaluate != "none" else None, workload.samples)
+    return Data(batches, batches if workload.evaluate != "none" else None)
