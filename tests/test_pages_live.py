@@ -303,18 +303,22 @@ def test_a_replay_shows_how_it_stood_and_says_that_it_is_one(store: Store) -> No
     assert "replay, ten times faster" in said(at)
     assert "Stop" not in buttons(at)
     # 100 s after it began 1,000 s are over: run 1 (675 s) and some epochs of run 2.
-    at = live(experiment, replay=f"{time.time() - 100:.1f}")
+    at.session_state.replaying = (experiment.id, time.time() - 100)
+    at.run()
     assert "of 10" in said(at) and "compiled in 70.0 s" in said(at)
     assert "faster once steady" not in said(at)
     press(at, "End the replay")
-    assert "replay" not in at.query_params
+    assert "Replay the last experiment" in buttons(at)
     assert "first look" in said(at)
 
 
 def test_a_replay_that_is_over_shows_the_end(store: Store) -> None:
-    at = live(planted_experiment(store), replay=f"{time.time() - 5000:.1f}")
+    experiment = planted_experiment(store)
+    at = live(experiment)
+    at.session_state.replaying = (experiment.id, time.time() - 5000)
+    at.run()
     assert "faster once steady" in said(at)
-    assert "replay" not in at.query_params
+    assert "Replay the last experiment" in buttons(at)
 
 
 def test_view_only_watches_without_a_button_that_changes_anything(

@@ -173,6 +173,21 @@ def _settled(page: Page) -> None:
 
 
 @pytest.fixture
+def press(page: Page) -> Callable[[str], None]:
+    """`press(name)` clicks a button on a page at rest.
+
+    While a script runs Streamlit may put a new button in the place of the old one between the mouse
+    going down and up. No hand is that fast; Playwright is.
+    """
+
+    def press(name: str) -> None:
+        _settled(page)
+        page.get_by_role("button", name=name).click()
+
+    return press
+
+
+@pytest.fixture
 def screenshot() -> Screenshot:
     """`screenshot(page, name)` writes four pictures of the whole page into artifacts/.
 
