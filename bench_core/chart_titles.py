@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from bench_core.figures import Line, Saved
-from bench_core.pairing import Measured, cache_found
+from bench_core.measured import Measured, cache_found
 from bench_core.stats import percentiles
 from bench_core.units import counted, duration_text, seconds_text
 

@@ -229,6 +229,9 @@ def child_environment(spec: RunSpec, run_id: str, folder: Path | None) -> dict[s
         ):
             (folder / name).mkdir(parents=True, exist_ok=True)
             environment[variable] = str(folder / name)
+    if spec.variant.execution == "compile_frozen":
+        # Read when Inductor is imported; as an option of torch.compile it does nothing.
+        environment["TORCHINDUCTOR_FREEZING"] = "1"
     if spec.variant.cache == "off":
         environment["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
     return environment

@@ -30,7 +30,7 @@ from bench_core import (
     worker,
 )
 from bench_core.capabilities import ProbeFailed
-from bench_core.pairing import Measured
+from bench_core.measured import Measured, measure
 from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run
 from bench_core.spec import (
@@ -298,7 +298,7 @@ def _write_csv(store: Store, runs: list[Run], file: Path) -> None:
 
 def _measured(store: Store, runs: list[Run]) -> list[Measured]:
     epochs = store.epochs([run.number for run in runs])
-    return [pairing.measure(run, epochs[run.number]) for run in runs]
+    return [measure(run, epochs[run.number]) for run in runs]
 
 
 @main.command(name="list")

@@ -57,7 +57,7 @@ def _filled_with(spec: RunSpec) -> dict[str, str]:
     """What the folder's name does not tell: the torch, and the content of a model file."""
     filled = {"torch": _torch_version()}
     kind, _, name = spec.workload.model.partition(":")
-    if kind == "file":
+    if kind == "file" or name.endswith(".py"):
         filled["model_sha256"] = hashlib.sha256((models_dir() / name).read_bytes()).hexdigest()
     return filled
 

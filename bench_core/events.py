@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from bench_core.spec import Frozen
+from bench_core.spec import Frozen, RunSpec
 
 # One word for each way a run can fail; `failed` runs carry one of them and a sentence.
 Failure = Literal[
@@ -75,7 +75,11 @@ class PhaseStarted(Frozen):
 
 
 class Prepared(Frozen):
-    """Model and data stand on the device; the next `go` starts epoch 1."""
+    """Model and data stand on the device; the next `go` starts epoch 1.
+
+    `execution_seconds` went into making the variant before its first call: tracing, freezing,
+    exporting. torch.compile does its work in the first call.
+    """
 
     event: Literal["prepared"] = "prepared"
     parameters: int
@@ -84,6 +88,7 @@ class Prepared(Frozen):
     steps_per_epoch: int
     remainder: int
     setup_seconds: float
+    execution_seconds: float = 0.0
 
 
 class Primed(Frozen):
@@ -99,12 +104,16 @@ class CompileStarted(Frozen):
 
 
 class CompileWindow(Frozen):
-    """One stay inside the compiler, bounded by its own start and end callbacks."""
+    """One stay inside the compiler, bounded by its own start and end callbacks.
+
+    `iteration` is its index in the block's `step_seconds`, in inference only.
+    """
 
     event: Literal["compile_window"] = "compile_window"
     trigger: str
     offset_seconds: float
     seconds: float
+    iteration: int | None = None
 
 
 class Epoch(Frozen):
@@ -112,6 +121,10 @@ class Epoch(Frozen):
 
     `step_seconds` has one entry a step (forward, backward, optimiser, copy to the device),
     without the wait for data before it; those waits add up to `data_wait_seconds`.
+
+    In inference it is a block of iterations: as many as fit into about half a second, and
+    `step_seconds` are their latencies by the wall clock, the device's work waited for. On a GPU
+    `device_seconds` are the same iterations by the device's own events.
     """
 
     event: Literal["epoch"] = "epoch"
@@ -130,6 +143,7 @@ class Epoch(Frozen):
     peak_memory_bytes: int | None = None
     peak_reserved_bytes: int | None = None
     foreign_cpu_share: float | None = None
+    device_seconds: tuple[float, ...] = ()
 
 
 class Activity(Frozen):
@@ -153,6 +167,34 @@ class Activity(Frozen):
     phase_seconds: dict[str, float] = Field(default_factory=dict)
 
 
+def measured_by(spec: RunSpec, epoch: Epoch) -> int:
+    """What an event adds to `RunSpec.is_done_after`: an epoch, or its iterations."""
+    return 1 if spec.workload.task == "train" else len(epoch.step_seconds)
+
+
+class Finding(Frozen):
+    """What was asked for beside what really happened, each a few words."""
+
+    asked: str
+    got: str
+    met: bool
+
+
+class Parity(Frozen):
+    """Whether the variant computes what eager computes, from the same state and the same batch.
+
+    Differences are relative to eager: of the loss, of the norm of all gradients (median over
+    batches), of the outputs. `closer to fp64 than eager`: they disagree, and a run in fp64 sides
+    with the variant. `text` says it in a sentence; for `not checked` it is the reason.
+    """
+
+    verdict: Literal["same", "closer to fp64 than eager", "differs", "not checked"]
+    text: str
+    loss_difference: float | None = None
+    gradient_difference: float | None = None
+    output_difference: float | None = None
+
+
 class Aftermath(Frozen):
     """Read when the timing is over. Shares are parts of the profiled steps' device time."""
 
@@ -162,6 +204,8 @@ class Aftermath(Frozen):
     profiled_step_seconds: float | None = None
     gpu: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    effective: tuple[Finding, ...] | None = None
+    parity: Parity | None = None
 
 
 class Failed(Frozen):

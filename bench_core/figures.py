@@ -27,7 +27,8 @@ from bench_core.chart_frame import (
     line_look,
     thinned,
 )
-from bench_core.pairing import Comparison, Measured
+from bench_core.measured import Measured
+from bench_core.pairing import Comparison
 from bench_core.spec import Cache
 from bench_core.stats import BreakEven
 from bench_core.units import interval_text, seconds_text
@@ -52,8 +53,8 @@ class Line:
             words.append(f"{spec.variant.cache} cache")
         return cls(
             arm=spec.variant.name,
-            seconds=measured.wall_seconds,
-            compile_seconds=[epoch.compile_seconds for epoch in measured.epochs],
+            seconds=measured.series_seconds,
+            compile_seconds=measured.series_compile_seconds,
             name=", ".join(words),
         )
 
@@ -142,11 +143,11 @@ class Saved:
     @classmethod
     def of(cls, pair: Comparison, cache: Cache | None) -> Saved | None:
         """The candidate's runs that started from `cache` (None: all) against the baseline's."""
-        after, before = pair.candidate.mean_epochs(cache), pair.baseline.mean_epochs()
+        after, before = pair.candidate.mean_series(cache), pair.baseline.mean_series()
         if not after or not before:
             return None
         saved = stats.seconds_saved(before, after)
-        steady, speedup = pair.baseline.epoch_seconds, pair.speedup
+        steady, speedup = pair.baseline.steady_seconds, pair.speedup
         band: list[list[float]] = [[], []]
         if speedup.low and speedup.high and cache != "warm":
             # Start-up is taken as measured; the interval of the ratio grows with each epoch.
@@ -156,7 +157,7 @@ class Saved:
             arm=pair.candidate.variant.name,
             seconds=saved,
             warm=cache == "warm",
-            gain_seconds=steady - pair.candidate.epoch_seconds,
+            gain_seconds=steady - pair.candidate.steady_seconds,
             even=pair.break_even(cache) if cache and pair.differs else None,
             low=band[0],
             high=band[1],

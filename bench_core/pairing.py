@@ -7,15 +7,14 @@ parameters. Pure: runs and epochs in, comparisons and their words out.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
 from bench_core import stats
-from bench_core.events import Epoch
+from bench_core.measured import Arm, Measured
 from bench_core.run import Run
 from bench_core.spec import Cache, Variant, Workload
 from bench_core.units import (
@@ -30,90 +29,6 @@ EAGER = Variant()
 # Above these the times say more about the machine's other work than about the variant.
 LOUD_NEIGHBOURS = 0.1
 WIDE_SPREAD = 0.15
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A run with its epochs and what can be said of it alone. Seconds."""
-
-    run: Run
-    epochs: tuple[Epoch, ...]
-    steady: stats.SteadyState
-    excess_seconds: float | None
-
-    @property
-    def wall_seconds(self) -> list[float]:
-        return [epoch.wall_seconds for epoch in self.epochs]
-
-    @property
-    def compile_seconds(self) -> float:
-        return math.fsum(epoch.compile_seconds for epoch in self.epochs)
-
-
-def measure(run: Run, epochs: Sequence[Epoch]) -> Measured:
-    """Find the run's steady state. A run without an epoch has none, and the reason."""
-    if not epochs:
-        steady = stats.SteadyState(None, None, None, 0, "No epoch was measured.")
-        return Measured(run, (), steady, None)
-    seconds = [epoch.wall_seconds for epoch in epochs]
-    steady = stats.steady_state(seconds, [epoch.compile_seconds for epoch in epochs])
-    excess = None if steady.first is None else stats.startup_excess(seconds, steady)
-    return Measured(run, tuple(epochs), steady, excess)
-
-
-def cache_found(run: Run) -> Cache | None:
-    """The state of the compile cache by the compiler's own counters; None where it was mixed.
-
-    A backend that counts neither hits nor misses is taken at the spec's word.
-    """
-    asked, activity = run.spec.variant.cache, run.activity
-    if asked in (None, "off") or activity is None:
-        return asked
-    if activity.cache_hits and activity.cache_misses:
-        return None
-    if activity.cache_hits or activity.cache_misses:
-        return "warm" if activity.cache_hits else "cold"
-    return asked
-
-
-@dataclass(frozen=True)
-class Arm:
-    """The runs of one variant that have a steady state, whatever cache they started from."""
-
-    variant: Variant
-    runs: tuple[Measured, ...]
-
-    @cached_property
-    def medians(self) -> list[float]:
-        return [m.steady.median_seconds for m in self.runs if m.steady.median_seconds is not None]
-
-    @cached_property
-    def epoch_seconds(self) -> float:
-        """The arm's steady seconds per epoch: geometric mean of its runs' medians."""
-        return stats.geometric_mean(self.medians)
-
-    def excess_seconds(self, cache: Cache | None) -> float | None:
-        """Mean start-up excess of the runs that started from `cache` (None: of all)."""
-        found = [m.excess_seconds for m in self._from(cache) if m.excess_seconds is not None]
-        return fmean(found) if found else None
-
-    def mean_epochs(self, cache: Cache | None = None) -> list[float]:
-        """Mean wall seconds of epoch 1, 2, ... over the longest runs from `cache` (None: any)."""
-        runs = [m.wall_seconds for m in self._from(cache)]
-        longest = max(map(len, runs), default=0)
-        whole = [run for run in runs if len(run) == longest]
-        return [fmean(epoch) for epoch in zip(*whole, strict=True)]
-
-    def first_epoch_seconds(self, cache: Cache | None = None) -> float | None:
-        found = [m.epochs[0].wall_seconds for m in self._from(cache)]
-        return fmean(found) if found else None
-
-    def compile_seconds(self, cache: Cache | None = None) -> float | None:
-        found = [m.compile_seconds for m in self._from(cache)]
-        return fmean(found) if found else None
-
-    def _from(self, cache: Cache | None) -> list[Measured]:
-        return [m for m in self.runs if cache in (None, cache_found(m.run))]
 
 
 @dataclass(frozen=True)
@@ -139,10 +54,10 @@ class Comparison:
             return None
         arms = [
             [
-                seconds / m.steady.median_seconds * arm.epoch_seconds
+                seconds / m.steady.median_seconds * arm.steady_seconds
                 for m in arm.runs
                 if m.steady.median_seconds is not None
-                for seconds in m.wall_seconds[m.steady.first :]
+                for seconds in m.steady_seconds
             ]
             for arm in (self.baseline, self.candidate)
         ]
@@ -154,9 +69,11 @@ class Comparison:
         after = self.candidate.excess_seconds(cache)
         if before is None or after is None:
             return None
-        epochs = min(len(m.epochs) for arm in (self.baseline, self.candidate) for m in arm.runs)
+        epochs = min(
+            len(m.series_seconds) for arm in (self.baseline, self.candidate) for m in arm.runs
+        )
         return stats.break_even(
-            before, after, self.baseline.epoch_seconds, self.candidate.epoch_seconds, epochs
+            before, after, self.baseline.steady_seconds, self.candidate.steady_seconds, epochs
         )
 
     @cached_property
@@ -254,8 +171,8 @@ class Comparison:
     @property
     def _seconds_text(self) -> str:
         return (
-            f"A steady epoch takes {seconds_text(self.candidate.epoch_seconds)} against "
-            f"{seconds_text(self.baseline.epoch_seconds)}."
+            f"A steady epoch takes {seconds_text(self.candidate.steady_seconds)} against "
+            f"{seconds_text(self.baseline.steady_seconds)}."
         )
 
     @property
@@ -265,7 +182,7 @@ class Comparison:
         foreign = [
             epoch.foreign_cpu_share
             for m in runs
-            for epoch in m.epochs[m.steady.first :]
+            for epoch in (m.epochs[m.steady.first :] if m.unit == "epoch" else m.epochs)
             if epoch.foreign_cpu_share is not None
         ]
         if foreign and fmean(foreign) >= LOUD_NEIGHBOURS:
@@ -285,8 +202,8 @@ class Comparison:
         before = self.baseline.excess_seconds(None)
         if before is None or after is None:
             return ""
-        whole = before + epochs * self.baseline.epoch_seconds
-        saved = whole - after - epochs * self.candidate.epoch_seconds
+        whole = before + epochs * self.baseline.steady_seconds
+        saved = whole - after - epochs * self.candidate.steady_seconds
         verb = "saves" if saved >= 0 else "costs"
         of = "of" if saved >= 0 else "on top of"
         return (

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from bench_core.events import Epoch
-from bench_core.pairing import Measured, measure
+from bench_core.measured import Measured, measure
 from bench_core.presets import known_run, seconds_of_runs
 from bench_core.run import ENDED, Run
 from bench_core.spec import RunSpec, Variant

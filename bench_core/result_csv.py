@@ -27,7 +27,7 @@ from bench_core.run import Run
 from bench_core.spec import Frozen, Measurement, Variant, Workload
 
 if TYPE_CHECKING:
-    from bench_core.pairing import Measured
+    from bench_core.measured import Measured
 
 SCHEMA_VERSION = 1
 
@@ -146,7 +146,7 @@ SUMMARY: dict[str, Callable[[Measured], Any]] = {
     "torch": lambda one: one.run.environment and one.run.environment.torch,
     "measured_at": lambda one: _iso(one.run.started_at),
     "epochs_measured": lambda one: len(one.epochs),
-    "first_epoch_seconds": lambda one: one.epochs[0].wall_seconds if one.epochs else None,
+    "first_epoch_seconds": lambda one: one.first_seconds,
     "steady_from_epoch": lambda one: None if one.steady.first is None else one.steady.first + 1,
     "steady_epochs": lambda one: one.steady.count,
     "steady_epoch_seconds": lambda one: one.steady.median_seconds,

@@ -100,25 +100,50 @@ class Frozen(BaseModel):
         return type(self)(**{**dict(self), **fields})
 
 
-Task = Literal["train"]
+Task = Literal["train", "infer"]
+GradMode = Literal["no_grad", "inference_mode", "enabled"]
 Dataset = Literal["synthetic", "cifar10", "imagefolder"]
 Pipeline = Literal["on_the_fly", "cached", "resident"]
 Precision = Literal["fp32", "bf16", "fp16"]
-Execution = Literal["eager", "compile"]
+Execution = Literal[
+    "eager", "compile", "compile_frozen", "export_aot", "jit_trace_frozen", "onednn_graph"
+]
 Cache = Literal["cold", "warm", "off"]
 Mode = Literal["default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune"]
 
-NAMED_MODELS = ("small_cnn", "pointwise_cnn", "resnet18", "resnet50", "resnet101", "vgg16")
+NAMED_MODELS = (
+    "small_cnn",
+    "pointwise_cnn",
+    "resnet18",
+    "resnet50",
+    "resnet101",
+    "vgg16",
+    "yolov7",
+)
+NAMED_FUNCTIONS = ("function:sin_cos",)
+# These take the arguments of torch.compile; the others take none.
+COMPILES = ("compile", "compile_frozen")
+# These need the weights and the shape of the input to stand still.
+INFERENCE_ONLY = ("compile_frozen", "export_aot", "jit_trace_frozen", "onednn_graph")
+# Loader pipelines of an inference run begin anew after this many batches.
+LOADED_BATCHES = 32
 # torch.compile hands `mode` and `options` to Inductor alone; these ignore both with a log line.
 BACKENDS_WITHOUT_OPTIONS = ("eager", "aot_eager", "cudagraphs")
 DEVICE_NAME = re.compile(r"cpu|mps|cuda:\d+")
-MODEL_NAME = re.compile(r"torchvision:[A-Za-z0-9_]+|file:[^/\\]+\.py")
+MODEL_NAME = re.compile(
+    r"torchvision:[A-Za-z0-9_]+|timm:[A-Za-z0-9_.\-]+|file:[^/\\]+\.py|function:[^/\\]+\.py"
+)
 
 Count = Annotated[int, Field(ge=1)]
 
 
 class Workload(Frozen):
-    """What is executed. Both arms of a comparison share every field of it."""
+    """What is executed. Both arms of a comparison share every field of it.
+
+    `grad_mode` belongs to inference and is None in training. With `compile_in_grad_mode` the
+    model is compiled (traced, exported) inside of it already, with `backward` each iteration
+    computes gradients too. For a function `batch_size` is the size n of its input.
+    """
 
     task: Task = "train"
     model: str
@@ -137,18 +162,35 @@ class Workload(Frozen):
     learning_rate: float = Field(default=1e-3, gt=0)
     evaluate: Literal["none", "variant"] = "none"
     threads: int | None = Field(default=None, ge=1, le=4096)
+    grad_mode: GradMode | None = None
+    compile_in_grad_mode: bool = False
+    backward: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def defaults_of_inference(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict) or fields.get("task") != "infer":
+            return fields
+        filled = {"pipeline": "resident", **fields}
+        batch = filled.get("batch_size", 16)
+        if "samples" not in filled and isinstance(batch, int):
+            filled["samples"] = batch * (1 if filled["pipeline"] == "resident" else LOADED_BATCHES)
+        if filled.get("grad_mode") is None:
+            filled["grad_mode"] = "enabled" if filled.get("backward") else "no_grad"
+        return filled
 
     @field_validator("model")
     @classmethod
     def known_kind_of_model(cls, model: str) -> str:
         # One name a model: torchvision:resnet18 and resnet18 must be comparable.
         short = model.removeprefix("torchvision:")
-        if short in NAMED_MODELS:
+        if short in NAMED_MODELS or short in NAMED_FUNCTIONS:
             return short
         if not MODEL_NAME.fullmatch(model):
+            known = ", ".join((*NAMED_MODELS, *NAMED_FUNCTIONS))
             raise ValueError(
-                f"model must be one of {', '.join(NAMED_MODELS)}, torchvision:NAME or "
-                f"file:NAME.py, got {model!r}"
+                f"model must be one of {known}, torchvision:NAME, timm:NAME, file:NAME.py or "
+                f"function:NAME.py, got {model!r}"
             )
         return model
 
@@ -174,6 +216,50 @@ class Workload(Frozen):
             )
         return self
 
+    @model_validator(mode="after")
+    def fits_its_task(self) -> Self:
+        if self.task == "train":
+            unread = {
+                "grad_mode": self.grad_mode,
+                "compile_in_grad_mode": self.compile_in_grad_mode,
+                "backward": self.backward,
+            }
+            for name, value in unread.items():
+                if value:
+                    raise ValueError(f"{name} is only read by task infer, got {value!r}; remove it")
+        else:
+            for name in ("optimizer", "learning_rate", "evaluate", "drop_last"):
+                value, default = getattr(self, name), type(self).model_fields[name].default
+                if value != default:
+                    raise ValueError(f"{name} is only read by task train, got {value!r}; remove it")
+        if self.backward != (self.grad_mode == "enabled"):
+            raise ValueError(
+                f"backward needs grad_mode enabled and nothing else does, got backward "
+                f"{self.backward} with grad_mode {self.grad_mode!r}; leave grad_mode out"
+            )
+        if self.is_function:
+            if self.task == "train":
+                raise ValueError(
+                    f"{self.model} has no parameters to train; choose task infer, with backward "
+                    "if its gradients are wanted"
+                )
+            for name, only in (("precision", "fp32"), ("pipeline", "resident")):
+                if getattr(self, name) != only:
+                    raise ValueError(
+                        f"a function is measured with {name} {only}, got "
+                        f"{getattr(self, name)!r}; its inputs come from make_inputs(n)"
+                    )
+        return self
+
+    @property
+    def unit(self) -> Literal["epoch", "iteration"]:
+        """What is timed and compared."""
+        return "epoch" if self.task == "train" else "iteration"
+
+    @property
+    def is_function(self) -> bool:
+        return self.model.startswith("function:")
+
     @property
     def remainder(self) -> int:
         """Samples in the ragged last batch; 0 when there is none."""
@@ -190,7 +276,9 @@ class Variant(Frozen):
     """How it is executed: eager, or the arguments of `torch.compile` under PyTorch's own names.
 
     `cache` is the state of the compile caches when the run starts: `cold` (own empty folders),
-    `warm` (filled before by the same compile) or `off` (no cache used at all).
+    `warm` (filled before by the same compile) or `off` (no cache used at all). `compile_frozen` is
+    torch.compile with the weights frozen into the code, `export_aot` torch.export and AOTInductor;
+    `jit_trace_frozen` and `onednn_graph` are TorchScript, which PyTorch has deprecated.
     """
 
     execution: Execution = "eager"
@@ -205,24 +293,36 @@ class Variant(Frozen):
     @model_validator(mode="before")
     @classmethod
     def defaults_of_compile(cls, fields: Any) -> Any:
-        if isinstance(fields, dict) and fields.get("execution") == "compile":
-            return {
-                **fields,
-                "backend": fields.get("backend") or "inductor",
-                "cache": fields.get("cache") or "cold",
-            }
-        return fields
+        if not isinstance(fields, dict):
+            return fields
+        filled = dict(fields)
+        if filled.get("execution") in COMPILES:
+            filled["backend"] = filled.get("backend") or "inductor"
+        if filled.get("execution") in (*COMPILES, "export_aot"):
+            filled["cache"] = filled.get("cache") or "cold"
+        return filled
 
     @model_validator(mode="after")
     def torch_would_take_it(self) -> Self:
-        if self.execution == "eager":
-            given = sorted(self.model_fields_set - {"execution"} - set(self._unset()))
+        if self.execution not in COMPILES:
+            own = {"execution", "cache"} if self.execution == "export_aot" else {"execution"}
+            given = sorted(self.model_fields_set - own - set(self._unset()))
             if given:
                 raise ValueError(
-                    f"execution eager takes no arguments of torch.compile, got {', '.join(given)}; "
-                    "remove them or choose execution compile"
+                    f"execution {self.execution} takes no arguments of torch.compile, got "
+                    f"{', '.join(given)}; remove them or choose execution compile"
+                )
+            if self.cache in ("warm", "off"):
+                raise ValueError(
+                    f"execution export_aot compiles anew every time, so cache must be cold, got "
+                    f"{self.cache!r}"
                 )
             return self
+        if self.execution == "compile_frozen" and self.backend != "inductor":
+            raise ValueError(
+                f"only backend inductor freezes, got backend {self.backend!r}; leave it out or "
+                "choose execution compile"
+            )
         if self.mode is not None and self.options is not None:
             raise ValueError(
                 f"torch.compile takes mode or options, not both, got mode {self.mode!r} and "
@@ -237,7 +337,7 @@ class Variant(Frozen):
         if self.options and "freezing" in self.options:
             raise ValueError(
                 "options {'freezing': ...} does nothing: Inductor reads freezing when it is "
-                "imported; leave it out"
+                "imported; choose execution compile_frozen"
             )
         return self
 
@@ -262,18 +362,16 @@ class Variant(Frozen):
     @property
     def arm(self) -> Variant:
         """The variant apart from the state of its cache: what a steady state belongs to."""
-        return self.changed(cache="cold") if self.execution == "compile" else self
+        return self.changed(cache="cold") if self.cache else self
 
     @property
     def name(self) -> str:
         """The arm as a person reads it: `eager`, `compile`, `compile dynamic=False`."""
-        if self.execution == "eager":
-            return "eager"
         words = [
             str(value) if name in ("mode", "backend") else f"{name}={_plain(value)}"
             for name, value in self.arguments.items()
         ]
-        return " ".join(["compile", *words])
+        return " ".join([self.execution, *words])
 
     @property
     def name_with_cache(self) -> str:
@@ -285,9 +383,13 @@ def _plain(value: Any) -> str:
 
 
 class Measurement(Frozen):
-    """How long and how often. Two runs that differ only here may be compared."""
+    """How long and how often. Two runs that differ only here may be compared.
+
+    Training is measured by `epochs`, inference by `iterations`.
+    """
 
     epochs: int = Field(default=10, ge=1, le=100_000)
+    iterations: int = Field(default=200, ge=1, le=1_000_000)
     repeat: int = Field(default=1, ge=1, le=1000)
     seed: int = Field(default=0, ge=0, lt=2**32)
     weights: Literal["random", "pretrained"] = "random"
@@ -318,6 +420,33 @@ class RunSpec(Frozen):
                 "choose backend inductor"
             )
         return self
+
+    @model_validator(mode="after")
+    def execution_can_do_it(self) -> Self:
+        work, execution = self.workload, self.variant.execution
+        if execution in INFERENCE_ONLY and work.task == "train":
+            raise ValueError(
+                f"execution {execution} is for inference, got task 'train'; choose task infer, or "
+                "execution compile"
+            )
+        if execution == "onednn_graph" and self.device != "cpu":
+            raise ValueError(
+                f"execution onednn_graph runs on the CPU only, got device {self.device!r}; choose "
+                "device cpu or execution compile"
+            )
+        if execution in INFERENCE_ONLY and (work.is_function or work.backward):
+            what = f"the function {work.model}" if work.is_function else "backward"
+            raise ValueError(
+                f"{what} runs with execution eager or compile, got {execution!r}: the others are "
+                "made for models without gradients"
+            )
+        return self
+
+    @property
+    def is_done_after(self) -> int:
+        """Epochs, or in inference iterations, that make the run whole."""
+        wanted = self.measurement
+        return wanted.epochs if self.workload.task == "train" else wanted.iterations
 
     @property
     def cache_key(self) -> str:
@@ -383,7 +512,7 @@ class Experiment(Frozen):
                     for repeat in range(1, self.repeats + 1):
                         forth = self.variants if repeat % 2 else self.variants[::-1]
                         for variant in forth:
-                            if repeat > 1 and variant.cache == "cold":
+                            if repeat > 1 and variant.cache == "cold" and variant.backend:
                                 variant = variant.changed(cache="warm")
                             runs.append(
                                 RunSpec(

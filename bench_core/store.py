@@ -78,6 +78,7 @@ MIGRATIONS = (
         PRIMARY KEY (run_number, epoch)
     );
     """,
+    "ALTER TABLE epochs ADD COLUMN device_seconds BLOB NOT NULL DEFAULT x''",
 )
 
 PARTS: dict[str, type[Frozen]] = {
@@ -93,6 +94,7 @@ EPOCH_COLUMNS = (
     "samples, loss, evaluation_seconds, evaluation_compile_seconds, accuracy, peak_memory_bytes, "
     "peak_reserved_bytes, foreign_cpu_share"
 )
+STEP_COLUMNS = "step_seconds, device_seconds"
 _windows = TypeAdapter(tuple[CompileWindow, ...])
 
 
@@ -246,8 +248,8 @@ class Store:
 
     def add_epoch(self, number: int, epoch: Epoch) -> None:
         self._execute(
-            f"INSERT INTO epochs (run_number, {EPOCH_COLUMNS}, step_seconds) "
-            f"VALUES (?{', ?' * 15})",
+            f"INSERT INTO epochs (run_number, {EPOCH_COLUMNS}, {STEP_COLUMNS}) "
+            f"VALUES (?{', ?' * 16})",
             (
                 number,
                 epoch.epoch,
@@ -265,6 +267,7 @@ class Store:
                 epoch.peak_reserved_bytes,
                 epoch.foreign_cpu_share,
                 array("d", epoch.step_seconds).tobytes(),
+                array("d", epoch.device_seconds).tobytes(),
             ),
         )
 
@@ -375,15 +378,28 @@ class Store:
         return self.runs(statuses=("queued",))
 
     def epochs(self, numbers: Iterable[int], *, steps: bool = False) -> dict[int, list[Epoch]]:
-        """Epochs by run number, in order; `step_seconds` is empty unless `steps`."""
+        """Epochs by run number, in order.
+
+        The times of single steps are what an inference run consists of; those of a training run
+        are left out unless `steps`.
+        """
         found: dict[int, list[Epoch]] = {number: [] for number in numbers}
-        columns = EPOCH_COLUMNS + (", step_seconds" if steps else "")
         for number in found:
+            columns = EPOCH_COLUMNS
+            if steps or self._is_inference(number):
+                columns += f", {STEP_COLUMNS}"
             rows = self._execute(
                 f"SELECT {columns} FROM epochs WHERE run_number = ? ORDER BY epoch", (number,)
             )
             found[number] = [_epoch(row) for row in rows]
         return found
+
+    def _is_inference(self, number: int) -> bool:
+        row = self._execute(
+            "SELECT json_extract(spec, '$.workload.task') = 'infer' FROM runs WHERE number = ?",
+            (number,),
+        ).fetchone()
+        return bool(row and row[0])
 
     def experiment(self, experiment_id: str) -> Experiment | None:
         row = self._execute(
@@ -437,7 +453,8 @@ def _part(kind: type[Frozen], line: str) -> Frozen:
 def _epoch(row: sqlite3.Row) -> Epoch:
     fields: dict[str, Any] = dict(row)
     fields["compile_windows"] = _windows.validate_json(fields["compile_windows"])
-    steps = array("d")
-    steps.frombytes(fields.get("step_seconds", b""))
-    fields["step_seconds"] = tuple(steps)
+    for name in STEP_COLUMNS.split(", "):
+        seconds = array("d")
+        seconds.frombytes(fields.get(name, b""))
+        fields[name] = tuple(seconds)
     return Epoch.model_construct(**fields)  # checked when it was written

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from bench_core import events, pairing, stats
-from bench_core.pairing import Measured
+from bench_core.measured import Measured
 from bench_core.run import Run
 from bench_core.spec import Experiment
 from bench_core.units import bytes_text, interval_text, ratio_text, seconds_text
@@ -91,7 +91,7 @@ def print_runs(measured: list[Measured]) -> None:
             one.run.spec.variant.name_with_cache,
             one.run.status,
             str(len(one.epochs)),
-            seconds_text(one.wall_seconds[0]) if one.epochs else "",
+            seconds_text(one.first_seconds),
             seconds_text(one.compile_seconds) if one.compile_seconds else "",
             seconds_text(one.steady.median_seconds),
             bytes_text(max((e.peak_memory_bytes or 0 for e in one.epochs), default=0) or None),
@@ -164,8 +164,8 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
                 "precision": pair.workload.precision,
                 "baseline": pair.baseline.variant.name,
                 "candidate": pair.candidate.variant.name,
-                "baseline_epoch_seconds": pair.baseline.epoch_seconds,
-                "candidate_epoch_seconds": pair.candidate.epoch_seconds,
+                "baseline_epoch_seconds": pair.baseline.steady_seconds,
+                "candidate_epoch_seconds": pair.candidate.steady_seconds,
                 "kind": pair.speedup.kind,
                 "speedup": pair.speedup.ratio,
                 "low": pair.speedup.low,

@@ -193,11 +193,12 @@ def measure(store: Store, run: Run, watch: Watch | None = None) -> None:
 
 def _fail(store: Store, run: Run, event: events.Failed, watch: Watch | None) -> None:
     """A run whose epochs are all there is done: what comes after them is an extra."""
-    if len(store.epochs([run.number])[run.number]) >= run.spec.measurement.epochs:
+    epochs = store.epochs([run.number])[run.number]
+    if sum(events.measured_by(run.spec, epoch) for epoch in epochs) >= run.spec.is_done_after:
         store.finish(
             run.number,
             "done",
-            reason=f"all epochs were measured, the part after them was not: {event.reason}",
+            reason=f"all was timed that was asked for, what comes after it failed: {event.reason}",
             traceback=event.traceback,
         )
         return
@@ -220,10 +221,10 @@ def _prime(store: Store, run: Run, child: Child, watch: Watch | None) -> None:
 
 
 def _steer(store: Store, run: Run, child: Child, watch: Watch | None) -> None:
-    """One `go` an epoch, until the epochs or the seconds allowed for them are used up."""
+    """One `go` an epoch (a block), until what was asked for or the seconds are used up."""
     wanted = run.spec.measurement
     limit = wanted.max_seconds or float("inf")
-    first_go = 0.0
+    first_go, measured = 0.0, 0
     reason = None
     for event in child.reports():
         match event:
@@ -233,10 +234,13 @@ def _steer(store: Store, run: Run, child: Child, watch: Watch | None) -> None:
                 child.say("go")
             case events.Epoch():
                 _note(store, run, event, watch)
+                measured += events.measured_by(run.spec, event)
+                whole = measured >= run.spec.is_done_after
                 over = time.monotonic() - first_go >= limit
-                if over and event.epoch < wanted.epochs:
-                    reason = f"ended by max_seconds {limit:g} after epoch {event.epoch}"
-                child.say("stop" if over or event.epoch >= wanted.epochs else "go")
+                if over and not whole:
+                    unit = run.spec.workload.unit
+                    reason = f"ended by max_seconds {limit:g} after {unit} {measured}"
+                child.say("stop" if over or whole else "go")
             case _:
                 _note(store, run, event, watch)
     store.finish(run.number, "done", reason=reason)

@@ -14,7 +14,8 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from bench_core.pairing import EAGER, Comparison, LeftOut, Measured, comparisons, differences
+from bench_core.measured import Measured
+from bench_core.pairing import EAGER, Comparison, LeftOut, comparisons, differences
 from bench_core.run import Run
 from bench_core.spec import Experiment
 from bench_core.store import Store

@@ -13,7 +13,8 @@ import psutil
 import streamlit as st
 
 from bench_core import capabilities, worker
-from bench_core.pairing import Comparison, LeftOut, Measured, comparisons
+from bench_core.measured import Measured
+from bench_core.pairing import Comparison, LeftOut, comparisons
 from bench_core.presets import PRESETS
 from bench_core.run import ENDED, Run
 from bench_core.spec import new_id

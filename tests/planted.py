@@ -12,12 +12,21 @@ import random
 import sqlite3
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from bench_core.events import Activity, Aftermath, CompileWindow, Environment, Epoch, Prepared
+from bench_core.events import (
+    Activity,
+    Aftermath,
+    CompileWindow,
+    Environment,
+    Epoch,
+    Finding,
+    Parity,
+    Prepared,
+)
 from bench_core.run import Run, Status
-from bench_core.spec import Experiment, Measurement, Variant
+from bench_core.spec import Experiment, Measurement, Precision, Variant
 from bench_core.store import Store
 
 EAGER = Variant()
@@ -48,6 +57,24 @@ SHAPES: dict[tuple[str, str], tuple[Shape, Shape]] = {
     ("A100", "resnet101"): (Shape(10.4, warmup_seconds=0.7), Shape(8.88, compile_seconds=62.3)),
     ("CPU", "small_cnn"): (Shape(1.9, warmup_seconds=0.2), Shape(1.31, compile_seconds=5.8)),
 }
+# Inference: seconds of a call with batch 1 by execution, its first call on top, what precedes it.
+LATENCIES: dict[str, Shape] = {
+    "eager": Shape(0.0460, warmup_seconds=0.17),
+    "compile": Shape(0.0550, compile_seconds=31.0),
+    "compile_frozen": Shape(0.0370, compile_seconds=36.0, warm_compile_seconds=12.0),
+    "export_aot": Shape(0.0400, warmup_seconds=0.02),
+    "jit_trace_frozen": Shape(0.0450, warmup_seconds=0.4),
+    "onednn_graph": Shape(0.0330, warmup_seconds=0.9),
+}
+EXECUTION_SECONDS = {"export_aot": 41.0, "jit_trace_frozen": 1.1, "onednn_graph": 1.3}
+EFFECTIVE = {
+    "compile": Finding(asked="compile", got="1 graph compiled", met=True),
+    "compile_frozen": Finding(asked="frozen weights", got="frozen", met=True),
+    "onednn_graph": Finding(asked="oneDNN Graph", got="22 fused groups", met=True),
+}
+# A function's call: a constant, and what an element of its input costs.
+FUNCTION_LATENCIES = {"eager": (6e-6, 1.6e-9), "compile": (12e-6, 0.7e-9)}
+ITERATIONS_A_BLOCK = 25
 DEVICES = {"T4": ("cuda:0", "Tesla T4"), "A100": ("cuda:0", "NVIDIA A100-SXM4-40GB")}
 
 
@@ -96,20 +123,25 @@ def planted_experiment(
     ended_ago_seconds: float = 3600.0,
     shapes: dict[tuple[str, str], tuple[Shape, Shape]] = SHAPES,
     workload: dict[str, Any] | None = None,
+    iterations: int = 120,
+    precisions: Sequence[Precision] = ("fp32",),
 ) -> Experiment:
     """Queue an experiment and measure its first `measured` runs (all, unless named).
 
     The last one ended `ended_ago_seconds` ago by its own clock. Runs beyond `measured` stay queued:
     `plant_run` takes the next of them.
     """
+    workload = workload or {}
+    infers = workload.get("task") == "infer"
     experiment = Experiment(
         models=tuple(models),
         batch_sizes=tuple(batch_sizes),
         variants=tuple(variants),
         repeats=repeats,
         device=DEVICES[machine][0] if machine in DEVICES else "cpu",
-        measurement=Measurement(epochs=epochs),
-        workload={"samples": 1000, **(workload or {})},
+        precisions=tuple(precisions),
+        measurement=Measurement(epochs=epochs, iterations=iterations),
+        workload=workload if infers else {"samples": 1000, **workload},
     )
     store.queue(experiment)
     count = len(experiment.runs()) if measured is None else measured
@@ -137,8 +169,11 @@ def plant_run(
     failure: str | None = None,
     reason: str | None = None,
     traceback: str | None = None,
+    aftermath: Aftermath | None = None,
 ) -> Run:
     """Claim the experiment's next queued run and measure `epochs` of it (all, unless named).
+
+    In inference an epoch is a block: the first call alone, then 25 iterations each.
 
     `status="running"` leaves it in the middle of the next epoch, its clock at now; any other
     status ends it. Returns the run as stored.
@@ -146,7 +181,7 @@ def plant_run(
     run = store.claim(experiment_id)
     assert run is not None, f"experiment {experiment_id} has no queued run left"
     shape = shape_of(run, machine, shapes)
-    count = run.spec.measurement.epochs if epochs is None else epochs
+    count = blocks_of(run) if epochs is None else epochs
     store.set_environment(run.number, environment(machine))
     store.set_prepared(
         run.number,
@@ -156,6 +191,7 @@ def plant_run(
             steps_per_epoch=run.spec.workload.steps_per_epoch,
             remainder=run.spec.workload.remainder,
             setup_seconds=3.1,
+            execution_seconds=EXECUTION_SECONDS.get(run.spec.variant.execution, 0.0),
         ),
     )
     priming = shape.compile_seconds if run.spec.variant.cache == "warm" else 0.0
@@ -169,7 +205,7 @@ def plant_run(
     for epoch in planned:
         plant_epoch(store, run, epoch.epoch, started_at=clock, machine=machine, shapes=shapes)
         clock += epoch.wall_seconds
-    if run.spec.variant.execution == "compile" and count:
+    if run.spec.variant.backend and count:
         warm = run.spec.variant.cache == "warm"
         store.set_activity(
             run.number,
@@ -188,7 +224,7 @@ def plant_run(
         _set_clock(store, run.number, started_at=started_at, phase_since=clock, ended_at=None)
     else:
         if status == "done":
-            store.set_aftermath(run.number, Aftermath(loader_only_seconds=shape.steady_seconds / 4))
+            store.set_aftermath(run.number, aftermath or planted_aftermath(run, shape))
         store.finish(run.number, status, failure=failure, reason=reason, traceback=traceback)
         _set_clock(store, run.number, started_at=started_at, phase_since=clock, ended_at=clock + 1)
     stored = store.run(run.number)
@@ -219,13 +255,81 @@ def shape_of(
     run: Run, machine: str, shapes: dict[tuple[str, str], tuple[Shape, Shape]] = SHAPES
 ) -> Shape:
     """The arm's shape; another batch size than 16 keeps the epoch and changes nothing else."""
-    eager, compiled = shapes[machine, run.spec.workload.model]
+    work, execution = run.spec.workload, run.spec.variant.execution
+    if work.is_function:
+        start, element = FUNCTION_LATENCIES[execution]
+        compiling = 0.0 if execution == "eager" else 8.0
+        return Shape(start + element * work.batch_size, compile_seconds=compiling)
+    if work.task == "infer":
+        one = LATENCIES[execution]
+        factor = work.batch_size**0.9 * (0.65 if work.precision == "bf16" else 1.0)
+        return replace(one, steady_seconds=one.steady_seconds * factor)
+    eager, compiled = shapes[machine, work.model]
     return compiled if run.spec.variant.execution == "compile" else eager
+
+
+def blocks_of(run: Run) -> int:
+    """Epochs of a whole run; in inference its blocks."""
+    if run.spec.workload.task == "train":
+        return run.spec.measurement.epochs
+    return 1 + -(-(run.spec.measurement.iterations - 1) // ITERATIONS_A_BLOCK)
+
+
+def planted_aftermath(run: Run, shape: Shape) -> Aftermath:
+    if run.spec.workload.task == "train":
+        return Aftermath(loader_only_seconds=shape.steady_seconds / 4)
+    finding = EFFECTIVE.get(run.spec.variant.execution)
+    same = Parity(verdict="same", text="its outputs agree with eager's", output_difference=2e-7)
+    return Aftermath(
+        effective=(finding,) if finding else (),
+        parity=None if run.spec.variant.execution == "eager" else same,
+    )
+
+
+def planted_block(run: Run, shape: Shape, number: int) -> Epoch:
+    """Block `number` of an inference run, started at 0; the same for the same spec."""
+    work, measurement = run.spec.workload, run.spec.measurement
+    key = f"{work.to_json()} {run.spec.variant.name} {measurement.repeat}"
+    steady = shape.steady_seconds * random.Random(key).gauss(1.0, shape.process_scatter)
+    chance = random.Random(f"{key} {number}")
+    done = 0 if number == 1 else 1 + (number - 2) * ITERATIONS_A_BLOCK
+    count = 1 if number == 1 else min(ITERATIONS_A_BLOCK, measurement.iterations - done)
+    latencies = [
+        steady * chance.gauss(1.0, shape.epoch_scatter) * (1.3 if chance.random() < 0.02 else 1.0)
+        for _ in range(count)
+    ]
+    compiling = 0.0
+    windows: tuple[CompileWindow, ...] = ()
+    if number == 1:
+        warm = run.spec.variant.cache == "warm"
+        if shape.compile_seconds:
+            compiling = shape.warm_compile_seconds if warm else shape.compile_seconds
+            windows = (
+                CompileWindow(
+                    trigger="DYNAMO", offset_seconds=0.01, seconds=compiling, iteration=0
+                ),
+            )
+        latencies[0] += compiling + shape.warmup_seconds
+    return Epoch(
+        epoch=number,
+        started_at=0.0,
+        wall_seconds=sum(latencies),
+        data_wait_seconds=0.0,
+        compile_seconds=compiling,
+        compile_windows=windows,
+        step_seconds=tuple(latencies),
+        samples=count * work.batch_size,
+        loss=None,
+        peak_memory_bytes=int(0.9e9),
+        foreign_cpu_share=0.01,
+    )
 
 
 def planted_epoch(run: Run, shape: Shape, number: int) -> Epoch:
     """Epoch `number` of that run, started at 0; the same for the same spec."""
     work = run.spec.workload
+    if work.task == "infer":
+        return planted_block(run, shape, number)
     key = f"{work.model} {work.batch_size} {run.spec.variant.name} {run.spec.measurement.repeat}"
     process = random.Random(key).gauss(1.0, shape.process_scatter)
     chance = random.Random(f"{key} {number}")

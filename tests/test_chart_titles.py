@@ -6,7 +6,7 @@ import pytest
 
 from bench_core.chart_titles import epochs_title, saved_title, steps_title, training_caption
 from bench_core.figures import Line, Saved
-from bench_core.pairing import Measured, measure
+from bench_core.measured import Measured, measure
 from bench_core.run import Run
 from bench_core.stats import BreakEven, break_even
 from bench_core.store import Store

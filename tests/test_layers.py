@@ -21,6 +21,7 @@ LAYERS = (
     {"events"},
     {"run"},
     {"stats"},
+    {"measured"},
     {"pairing", "capabilities"},
     {"store", "presets"},
     {"doubts", "progress", "compile_caches", "doctor"},

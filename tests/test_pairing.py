@@ -6,6 +6,7 @@ import pytest
 
 from bench_core import pairing
 from bench_core.events import Activity
+from bench_core.measured import Arm, measure
 from bench_core.spec import Variant, Workload
 from bench_core.store import Store
 from tests.planted import COMPILE, EAGER, SHAPES, Shape, plant_run, planted_experiment
@@ -22,7 +23,7 @@ def store(tmp_path):
 def compared(store: Store, baseline: Variant = EAGER) -> pairing.Comparisons:
     runs = store.runs()
     epochs = store.epochs([run.number for run in runs])
-    return pairing.comparisons([pairing.measure(run, epochs[run.number]) for run in runs], baseline)
+    return pairing.comparisons([measure(run, epochs[run.number]) for run in runs], baseline)
 
 
 def shapes(eager: Shape, compiled: Shape) -> dict:
@@ -102,9 +103,7 @@ def test_a_workload_field_that_differs_gives_no_ratio_and_is_named(store, name):
     changed = replace(compiled, spec=compiled.spec.changed(workload=work))
     assert name in pairing.differences(eager, changed)
     epochs = store.epochs([1, 2])
-    found = pairing.comparisons(
-        [pairing.measure(eager, epochs[1]), pairing.measure(changed, epochs[2])]
-    )
+    found = pairing.comparisons([measure(eager, epochs[1]), measure(changed, epochs[2])])
     assert found.pairs == ()
     assert len(found.left_out) == 2
 
@@ -176,12 +175,12 @@ def test_times_taken_beside_other_programs_say_so(store):
     planted_experiment(store, repeats=1, measured=1)
     [eager] = [run for run in store.runs() if run.status == "done"]
     busy = [e.changed(foreign_cpu_share=0.8) for e in store.epochs([eager.number])[eager.number]]
-    quiet = pairing.measure(eager, store.epochs([eager.number])[eager.number])
-    loud = pairing.measure(eager, busy)
-    arms = [pairing.Arm(EAGER, (one,)) for one in (quiet, loud)]
+    quiet = measure(eager, store.epochs([eager.number])[eager.number])
+    loud = measure(eager, busy)
+    arms = [Arm(EAGER, (one,)) for one in (quiet, loud)]
     texts = [
         pairing.Comparison(
-            eager.spec.workload, "cpu", "CPU", "", "", arm, pairing.Arm(COMPILE, arm.runs)
+            eager.spec.workload, "cpu", "CPU", "", "", arm, Arm(COMPILE, arm.runs)
         ).noise_text
         for arm in arms
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_core.pairing import Measured, measure
+from bench_core.measured import Measured, measure
 from bench_core.progress import (
     as_of,
     clock_text,

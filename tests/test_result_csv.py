@@ -20,7 +20,7 @@ from bench_core.events import (
     Epoch,
     Prepared,
 )
-from bench_core.pairing import measure
+from bench_core.measured import measure
 from bench_core.result_csv import (
     COLUMNS,
     columns_table,

@@ -25,7 +25,8 @@ from torchvision import transforms
 
 from bench_core import paths
 from bench_core.measuring.failures import DataMissing, ModelError, NotEnoughMemory
-from bench_core.measuring.models import MakeBatch
+from bench_core.measuring.models import Built, MakeBatch
+from bench_core.measuring.training import placement
 from bench_core.spec import RunSpec, Workload
 
 CLASSES = 10
@@ -36,6 +37,7 @@ DOWNLOAD_TIMEOUT_SECONDS = 20
 DISTINCT_IMAGES = 50_000
 
 Batch = tuple[Tensor, Tensor]
+MakeInputs = Callable[[int], tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,14 @@ class Data:
     evaluation: Any | None
 
 
-def prepare(spec: RunSpec, device: torch.device, make_batch: MakeBatch | None) -> Data:
-    """Raises DataMissing, NotEnoughMemory."""
+def prepare(spec: RunSpec, device: torch.device, built: Built) -> Data:
+    """Raises DataMissing, NotEnoughMemory, ModelError."""
     workload, seed = spec.workload, spec.measurement.seed
     evaluated = workload.evaluate != "none"
-    if make_batch is not None:
-        return _from_model_file(workload, make_batch, device)
+    if built.make_inputs is not None:
+        return _from_function(workload, built.make_inputs, device)
+    if built.make_batch is not None:
+        return _from_model_file(workload, built.make_batch, device)
     training, testing = SOURCES[workload.dataset](workload, seed, evaluated)
     return Data(
         training=_pipeline(training, workload, seed, device),
@@ -215,7 +219,7 @@ class Resident:
     """One batch on the device for every step of the epoch; the ragged one is cut from it."""
 
     def __init__(self, batch: Batch, workload: Workload, device: torch.device) -> None:
-        inputs, labels = (part.to(device) for part in batch)
+        inputs, labels = placement(workload, device)(*batch)
         full = workload.samples // workload.batch_size
         self.batches = [(inputs, labels)] * full
         if workload.remainder:
@@ -254,3 +258,12 @@ def _from_model_file(workload: Workload, make_batch: MakeBatch, device: torch.de
         "resident": lambda: Resident(batch, workload, device),
     }[workload.pipeline]()
     return Data(batches, batches if workload.evaluate != "none" else None)
+
+
+def _from_function(workload: Workload, make_inputs: MakeInputs, device: torch.device) -> Data:
+    """The function's own inputs of size n, on the device, for every iteration."""
+    inputs = make_inputs(workload.batch_size)
+    if not (isinstance(inputs, tuple) and inputs and all(map(torch.is_tensor, inputs))):
+        raise ModelError("make_inputs(n) must return a tuple of tensors, also for one: (x,)")
+    inputs = tuple(one.to(device).requires_grad_(workload.backward) for one in inputs)
+    return Data([(inputs, None)], None)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torchvision
@@ -79,12 +80,21 @@ OPTIONS = {"googlenet": NO_AUXILIARY_HEAD, "inception_v3": NO_AUXILIARY_HEAD}
 
 @dataclass(frozen=True)
 class Built:
-    """`weights` says in words what the model starts from; `sha256` is the model file's."""
+    """`weights` says in words what the model starts from; `sha256` is the model file's.
 
-    module: nn.Module
+    A function stands in `module` as it is, and brings `make_inputs`.
+    """
+
+    module: Any
     weights: str
     sha256: str | None = None
     make_batch: MakeBatch | None = None
+    make_inputs: Callable[[int], tuple[Tensor, ...]] | None = None
+    loss: Callable[[Any, Tensor], Tensor] = nn.functional.cross_entropy
+
+
+def parameters_of(callee: Any) -> list[nn.Parameter]:
+    return list(callee.parameters()) if isinstance(callee, nn.Module) else []
 
 
 def build(name: str, weights: str) -> Built:

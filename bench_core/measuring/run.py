@@ -9,17 +9,19 @@ import gc
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import islice
 from typing import Any
 
 import torch
 
-from bench_core.events import Activity, Aftermath, Epoch, Prepared, Primed
+from bench_core.events import Activity, Aftermath, CompileWindow, Epoch, Prepared, Primed
 from bench_core.measuring import datasets, environment, gpu_state, machine_load, models, profile
 from bench_core.measuring.compile_activity import CompilerWatch
 from bench_core.measuring.event_stream import EventStream
 from bench_core.measuring.failures import DeviceMissing, LossIsNan
-from bench_core.measuring.training import OPTIMIZERS, evaluate, step_of, train_epoch
+from bench_core.measuring.inference import call_of, endless, grad_mode_of, time_block
+from bench_core.measuring.training import OPTIMIZERS, evaluate, placement, step_of, train_epoch
 from bench_core.measuring.variants import EXECUTIONS
 from bench_core.spec import RunSpec
 
@@ -48,24 +50,35 @@ class Run:
         # Before the model is built: both arms must start from the same weights.
         torch.manual_seed(spec.measurement.seed)
         built = models.build(spec.workload.model, spec.measurement.weights)
-        layout = {"channels_last": torch.channels_last}.get(
-            spec.workload.memory_layout, torch.contiguous_format
-        )
-        self.original = built.module.to(self.device, memory_format=layout).train()
-        self.module = EXECUTIONS[spec.variant.execution](self.original, spec.variant)
-        self.optimizer = OPTIMIZERS[spec.workload.optimizer](
-            self.original.parameters(), lr=spec.workload.learning_rate
-        )
-        self.step = step_of(self.module, self.optimizer, spec, self.device)
+        self.original = _placed(built.module, spec, self.device)
         stream.enter("data")
-        self.data = datasets.prepare(spec, self.device, built.make_batch)
+        self.data = datasets.prepare(spec, self.device, built)
+        self.inputs = endless(self.data.training)
+        self.iterations = 0
+        making = time.perf_counter()
+        with grad_mode_of(spec) if spec.workload.compile_in_grad_mode else nullcontext():
+            self.module = EXECUTIONS[spec.variant.execution](
+                self.original, spec, self._example_inputs()
+            )
+        execution_seconds = time.perf_counter() - making
+        parameters = models.parameters_of(self.original)
+        if spec.workload.task == "train":
+            optimizer = OPTIMIZERS[spec.workload.optimizer](
+                parameters, lr=spec.workload.learning_rate
+            )
+            self.step = step_of(self.module, optimizer, built.loss, spec, self.device)
+        else:
+            call = call_of(self.module, spec, self.device, parameters)
+            self.step = lambda inputs, _: call(inputs)
+            self.call = call
         self.prepared = Prepared(
-            parameters=sum(parameter.numel() for parameter in self.original.parameters()),
+            parameters=sum(parameter.numel() for parameter in parameters),
             weights=built.weights,
             model_sha256=built.sha256,
             steps_per_epoch=spec.workload.steps_per_epoch,
             remainder=spec.workload.remainder,
             setup_seconds=time.perf_counter() - began,
+            execution_seconds=execution_seconds,
         )
 
     def answer_words(self) -> None:
@@ -73,8 +86,10 @@ class Run:
         self.stream.emit(self.prepared)
         while True:
             word = self.stream.read_line().strip()
-            if word == b"go":
+            if word == b"go" and self.spec.workload.task == "train":
                 self._epoch()
+            elif word == b"go":
+                self._block()
             elif word == b"stop":
                 self._after_timing()
                 return
@@ -93,6 +108,10 @@ class Run:
         self.stream.enter("priming")
         workload = self.spec.workload
         for _ in range(2):
+            if workload.task == "infer":
+                with grad_mode_of(self.spec):
+                    time_block(self.call, self.inputs, self.device, 1)
+                continue
             batches = self._each_shape(self.data.training)
             train_epoch(self.step, batches, self.device, len(batches))
             if self.data.evaluation is not None:
@@ -153,6 +172,63 @@ class Run:
                 f"the loss was {timed.mean_loss} in epoch {self.epochs}; take a smaller "
                 f"learning_rate than {workload.learning_rate:g} or precision fp32 or bf16"
             )
+
+    def _block(self) -> None:
+        """Some iterations of inference, and all that is known of them."""
+        self.epochs += 1
+        self.stream.enter("epoch", self.epochs)
+        watch = self.watch
+        gc.collect()
+        self._reset_peaks()
+        cpu_before = machine_load.cpu_use()
+        started_at = time.time()
+        if watch:
+            watch.epoch_began_ns = time.perf_counter_ns()
+        left = max(1, self.spec.measurement.iterations - self.iterations)
+        with grad_mode_of(self.spec):
+            block = time_block(self.call, self.inputs, self.device, left)
+        cpu_after = machine_load.cpu_use()
+        peak_memory, peak_reserved = self._peaks()
+        self.iterations += len(block.step_seconds)
+        span = block.began_ns, block.ended_ns[-1]
+        windows: tuple[CompileWindow, ...] = ()
+        if watch:
+            watch.epoch_began_ns = block.began_ns
+            windows = tuple(
+                window.changed(
+                    iteration=block.iteration_at(
+                        block.began_ns + int((window.offset_seconds + window.seconds) * 1e9)
+                    )
+                )
+                for window in watch.windows_between(*span)
+            )
+        self.stream.emit(
+            Epoch(
+                epoch=self.epochs,
+                started_at=started_at,
+                wall_seconds=(span[1] - span[0]) / 1e9,
+                data_wait_seconds=block.data_wait_seconds,
+                compile_seconds=watch.seconds_between(*span) if watch else 0.0,
+                compile_windows=windows,
+                step_seconds=block.step_seconds,
+                device_seconds=block.device_seconds,
+                samples=len(block.step_seconds) * self.spec.workload.batch_size,
+                loss=None,
+                peak_memory_bytes=peak_memory,
+                peak_reserved_bytes=peak_reserved,
+                foreign_cpu_share=machine_load.foreign_cpu_share(cpu_before, cpu_after),
+            )
+        )
+        if watch:
+            watch.settle(training=True)
+        self._tell_activity()
+
+    def _example_inputs(self) -> Any:
+        """One batch's inputs on the device, for what looks at them before the first call."""
+        inputs, labels = next(iter(self.data.training))
+        if self.spec.workload.pipeline == "resident":
+            return inputs
+        return placement(self.spec.workload, self.device)(inputs, labels)[0]
 
     def _evaluate(self) -> dict[str, float]:
         watch = self.watch
@@ -216,7 +292,8 @@ class Run:
         if self.spec.variant.execution != "eager" or self.device.type == "mps":
             return None
         batches = islice(iter(self.data.training), PROFILED_STEPS)
-        return profile.shares(self.step, batches, self.device)
+        with grad_mode_of(self.spec):
+            return profile.shares(self.step, batches, self.device)
 
     def _loader_only_seconds(self) -> float | None:
         """One epoch of the loader and nothing else: no step can be faster than that."""
@@ -246,6 +323,16 @@ class Run:
                 torch.cuda.max_memory_reserved(self.device),
             )
         return machine_load.peak_memory_bytes(), None
+
+
+def _placed(callee: Any, spec: RunSpec, device: torch.device) -> Any:
+    """The model on the device, in its layout and mode; a function has none of them."""
+    if not isinstance(callee, torch.nn.Module):
+        return callee
+    layout = {"channels_last": torch.channels_last}.get(
+        spec.workload.memory_layout, torch.contiguous_format
+    )
+    return callee.to(device, memory_format=layout).train(spec.workload.task == "train")
 
 
 def _device(name: str) -> torch.device:

@@ -18,6 +18,7 @@ from bench_core.measuring.variants import records_cuda_graphs
 from bench_core.spec import RunSpec, Workload
 
 Step = Callable[[Tensor, Tensor], Tensor]
+Criterion = Callable[[Any, Tensor], Tensor]
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -103,11 +104,15 @@ def _mean(total: Tensor, steps: int) -> float:
 
 
 def step_of(
-    module: nn.Module, optimizer: torch.optim.Optimizer, spec: RunSpec, device: torch.device
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    criterion: Criterion,
+    spec: RunSpec,
+    device: torch.device,
 ) -> Step:
     """One optimiser step: copy to the device, forward, loss, backward, update. Returns the loss."""
     place = placement(spec.workload, device)
-    loss_of = loss_function(module, spec.workload, device)
+    loss_of = loss_function(module, criterion, spec.workload, device)
 
     def plain(images: Tensor, labels: Tensor) -> Tensor:
         images, labels = place(images, labels)
@@ -159,9 +164,10 @@ def placement(
     return place_channels_last
 
 
-def loss_function(module: nn.Module, workload: Workload, device: torch.device) -> Step:
-    """Forward and cross entropy, under autocast for bf16 and fp16."""
-    criterion = nn.CrossEntropyLoss()
+def loss_function(
+    module: nn.Module, criterion: Criterion, workload: Workload, device: torch.device
+) -> Step:
+    """Forward and loss, under autocast for bf16 and fp16."""
 
     def loss_of(images: Tensor, labels: Tensor) -> Tensor:
         return criterion(module(images), labels)

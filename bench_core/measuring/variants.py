@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch import nn
 
 from bench_core.measuring.failures import CompileRefused
-from bench_core.spec import Variant
+from bench_core.spec import RunSpec, Variant
+
+# What is called in place of a model (or function), made from it, the spec and one batch's inputs.
+Make = Callable[[Any, RunSpec, Any], Any]
 
 
-def _eager(module: nn.Module, variant: Variant) -> nn.Module:
-    return module
+def _eager(callee: Any, spec: RunSpec, inputs: Any) -> Any:
+    return callee
 
 
-def _compile(module: nn.Module, variant: Variant) -> nn.Module:
+def _compile(callee: Any, spec: RunSpec, inputs: Any) -> Any:
     # torch.compile writes into the options it is given.
     try:
-        return torch.compile(module, **copy.deepcopy(variant.arguments))
+        return torch.compile(callee, **copy.deepcopy(spec.variant.arguments))
     except (RuntimeError, TypeError) as error:
         said = str(error).split(", known options are")[0]  # 644 names follow
-        raise CompileRefused(f"torch.compile does not take {variant.name!r}: {said}") from error
+        name = spec.variant.name
+        raise CompileRefused(f"torch.compile does not take {name!r}: {said}") from error
 
 
-EXECUTIONS: dict[str, Callable[[nn.Module, Variant], nn.Module]] = {
+EXECUTIONS: dict[str, Make] = {
     "eager": _eager,
     "compile": _compile,
 }

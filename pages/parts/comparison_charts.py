@@ -12,7 +12,8 @@ from bench_core import figures
 from bench_core.chart_frame import CONFIG, machine_styles, on_log_axes
 from bench_core.chart_titles import epochs_title, training_caption
 from bench_core.loss_figure import loss_by_epoch
-from bench_core.pairing import Arm, Comparison, Measured
+from bench_core.measured import Arm, Measured
+from bench_core.pairing import Comparison
 from pages.parts.comparison_words import batch_title, even_title, pair_name
 from pages.parts.text import plain
 
@@ -58,7 +59,7 @@ def seconds_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
         if pair.machine == chosen.machine and _varies_in_batch_only(pair, chosen)
     ]
     bars = [
-        figures.SecondsBar(arm.variant.name, pair.workload.batch_size, arm.epoch_seconds)
+        figures.SecondsBar(arm.variant.name, pair.workload.batch_size, arm.steady_seconds)
         for pair in alike
         for arm in (pair.baseline, pair.candidate)
     ]
@@ -99,10 +100,10 @@ def saved_card(chosen: Comparison) -> None:
 
 def cumulative_card(chosen: Comparison, log: bool) -> None:
     """Seconds since the start of both arms, from a cold cache or none if that was measured."""
-    cold = chosen.candidate.mean_epochs("cold") or chosen.candidate.mean_epochs("off")
+    cold = chosen.candidate.mean_series("cold") or chosen.candidate.mean_series("off")
     lines = [
-        figures.Line(chosen.baseline.variant.name, chosen.baseline.mean_epochs()),
-        figures.Line(chosen.candidate.variant.name, cold or chosen.candidate.mean_epochs()),
+        figures.Line(chosen.baseline.variant.name, chosen.baseline.mean_series()),
+        figures.Line(chosen.candidate.variant.name, cold or chosen.candidate.mean_series()),
     ]
     even = chosen.break_even_cold if cold and chosen.differs else None
     title = even_title(chosen)
@@ -119,7 +120,7 @@ def epochs_card(chosen: Comparison, log: bool) -> None:
     """Seconds of each epoch of every run of the pair."""
     arms = (chosen.baseline, chosen.candidate)
     lines = [figures.Line.of(one) for arm in arms for one in arm.runs]
-    steady = {arm.variant.name: arm.epoch_seconds for arm in arms}
+    steady = {arm.variant.name: arm.steady_seconds for arm in arms}
     title = epochs_title(lines, steady, chosen.baseline.variant.name)
     figure = figures.epoch_seconds(lines, title=title)
     caption = f"{pair_name(chosen)}. Seconds of each epoch, a line a run."

@@ -142,9 +142,9 @@ def _row(pair: Comparison, base_epoch: str) -> dict[str, object]:
         "95 % interval": speedup_cells(pair)[1],
         "Pays off from": cold,
         "Warm cache": warm,
-        base_epoch: pair.baseline.epoch_seconds,
-        "Variant epoch": arm.epoch_seconds,
-        "First epoch": arm.first_epoch_seconds(cache) or EMPTY_CELL,
+        base_epoch: pair.baseline.steady_seconds,
+        "Variant epoch": arm.steady_seconds,
+        "First epoch": arm.first_seconds(cache) or EMPTY_CELL,
         "Compiling": arm.compile_seconds(cache) or EMPTY_CELL,
         "Runs": f"{len(pair.baseline.runs)} + {len(arm.runs)}",
     }

@@ -96,12 +96,12 @@ def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
     """What the chosen machine's comparisons at several batch sizes show."""
     ordered = sorted(pairs, key=lambda pair: pair.workload.batch_size)
     if absolute:
-        best = min(ordered, key=lambda pair: pair.candidate.epoch_seconds)
+        best = min(ordered, key=lambda pair: pair.candidate.steady_seconds)
         name = best.candidate.variant.name
         return (
-            f"{name[0].upper()}{name[1:]} takes {seconds_text(best.candidate.epoch_seconds)} "
+            f"{name[0].upper()}{name[1:]} takes {seconds_text(best.candidate.steady_seconds)} "
             f"an epoch at batch {best.workload.batch_size}, "
-            f"{best.baseline.variant.name} {seconds_text(best.baseline.epoch_seconds)}"
+            f"{best.baseline.variant.name} {seconds_text(best.baseline.steady_seconds)}"
         )
     if len(ordered) == 1:
         return f"{speedup_cells(ordered[0])[0]} at batch {ordered[0].workload.batch_size}"

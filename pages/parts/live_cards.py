@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from bench_core import worker
-from bench_core.pairing import Measured
+from bench_core.measured import Measured
 from bench_core.progress import Standing, expected_seconds, phases, seconds_left, share_done
 from bench_core.run import Run
 from bench_core.store import Store

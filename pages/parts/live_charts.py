@@ -20,7 +20,8 @@ from bench_core.figures import (
     seconds_saved,
     step_times,
 )
-from bench_core.pairing import Arm, Comparison
+from bench_core.measured import Arm
+from bench_core.pairing import Comparison
 from bench_core.run import ENDED
 from bench_core.spec import Cache
 from bench_core.stats import seconds_saved as saved_by_epoch
@@ -90,7 +91,7 @@ def _epochs_chart(cell: Cell, epochs: int, place: str) -> Drawn:
 def steady_seconds(cell: Cell) -> dict[str, float]:
     """Seconds of a steady epoch by arm, of the arms that have a steady state."""
     arms = {name: _arms(cell, name)[0] for name in _names(cell)}
-    return {name: arm.epoch_seconds for name, arm in arms.items() if arm.medians}
+    return {name: arm.steady_seconds for name, arm in arms.items() if arm.medians}
 
 
 def _saved_chart(cell: Cell, epochs: int, place: str) -> Drawn:
@@ -156,7 +157,7 @@ def saved_curves(cell: Cell) -> list[Saved]:
 
 
 def _gain_seconds(pair: Comparison) -> float:
-    return pair.baseline.epoch_seconds - pair.candidate.epoch_seconds
+    return pair.baseline.steady_seconds - pair.candidate.steady_seconds
 
 
 def _candidates(cell: Cell) -> list[tuple[str, Cache | None, list[float]]]:
@@ -191,7 +192,7 @@ def _arms(cell: Cell, name: str) -> list[Arm]:
 
 def _mean_epochs(cell: Cell, name: str, cache: Cache | None = None) -> list[float]:
     """Seconds of epoch 1, 2, ...; before an arm is compared those of its runs so far."""
-    means = (arm.mean_epochs(cache) for arm in _arms(cell, name))
+    means = (arm.mean_series(cache) for arm in _arms(cell, name))
     return next((seconds for seconds in means if seconds), [])
 
 

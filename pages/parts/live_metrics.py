@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from bench_core.pairing import Comparison, Measured
+from bench_core.measured import Measured
+from bench_core.pairing import Comparison
 from bench_core.progress import clock_text
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import (
@@ -131,8 +132,8 @@ def _pays_off(pair: Comparison | None, unended: bool) -> tuple[str, str]:
 
 def _steady(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
     if pair:
-        before = f"{pair.baseline.variant.name} {seconds_text(pair.baseline.epoch_seconds)}"
-        return seconds_text(pair.candidate.epoch_seconds), before
+        before = f"{pair.baseline.variant.name} {seconds_text(pair.baseline.steady_seconds)}"
+        return seconds_text(pair.candidate.steady_seconds), before
     known = steady_seconds(cell)
     if cell.baseline in known:
         return "", f"{cell.baseline} {seconds_text(known[cell.baseline])}"

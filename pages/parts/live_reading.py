@@ -13,7 +13,8 @@ from typing import TypeVar
 
 import streamlit as st
 
-from bench_core.pairing import Comparison, Measured, comparisons, measure
+from bench_core.measured import Measured, measure
+from bench_core.pairing import Comparison, comparisons
 from bench_core.progress import as_of, baseline_of, moment_after
 from bench_core.run import ENDED, Run
 from bench_core.spec import Experiment

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from bench_core.pairing import Measured, measure
+from bench_core.measured import Measured, measure
 from bench_core.run import ENDED, Run
 from bench_core.store import Store
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import streamlit as st
 
 from bench_core.events import Activity
-from bench_core.pairing import Measured
+from bench_core.measured import Measured
 from bench_core.run import Run
 from bench_core.units import bytes_text, count_text, counted, seconds_text
 from pages.parts.log_tail import log_tail

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from bench_core.figures import spark
-from bench_core.pairing import Measured
+from bench_core.measured import Measured
 from bench_core.run import Run
 from bench_core.units import bytes_text, count_text, seconds_text
 from pages.parts.when import reader_zone, when_text
@@ -135,5 +135,5 @@ def _spark(one: Measured) -> list[float]:
     """Epochs over the steady epoch (over the median where nothing is steady), cut at the top."""
     if not one.epochs:
         return []
-    steady = one.steady.median_seconds or median(one.wall_seconds)
-    return [min(ratio, SPARK_TOP) for ratio in spark(one.wall_seconds, steady)]
+    steady = one.steady.median_seconds or median(one.series_seconds)
+    return [min(ratio, SPARK_TOP) for ratio in spark(one.series_seconds, steady)]

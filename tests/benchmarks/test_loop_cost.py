@@ -58,7 +58,7 @@ def test_against_the_articles_bare_loop():
     torch.manual_seed(0)
     module = build("resnet18", "random").module.train()
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-3)
-    step = step_of(module, optimizer, spec, CPU)
+    step = step_of(module, optimizer, torch.nn.functional.cross_entropy, spec, CPU)
     batches = [(torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,)))] * 20
     our_loop_seconds(step, batches)
     bare: list[float] = []

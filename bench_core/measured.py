@@ -1,0 +1,153 @@
+"""What can be said of one run, and of an arm: the runs of one variant. No ratio is formed here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
+
+from bench_core import stats
+from bench_core.events import Epoch
+from bench_core.run import Run
+from bench_core.spec import Cache, Variant
+
+# Warm-up of an inference run by the book: what fuses at run time settles within three calls.
+FIRST_ITERATIONS = 3
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run with its epochs and what can be said of it alone. Seconds.
+
+    `steady` is that of the series: of epochs in training, of single iterations in inference, where
+    an epoch is a block of them. `excess_seconds` holds what was spent before the first iteration
+    on tracing, freezing or exporting too.
+    """
+
+    run: Run
+    epochs: tuple[Epoch, ...]
+    steady: stats.SteadyState
+    excess_seconds: float | None
+
+    @property
+    def unit(self) -> str:
+        return self.run.spec.workload.unit
+
+    @cached_property
+    def series_seconds(self) -> list[float]:
+        """Wall seconds of each epoch, or latency of each iteration."""
+        if self.unit == "epoch":
+            return [epoch.wall_seconds for epoch in self.epochs]
+        return [seconds for epoch in self.epochs for seconds in epoch.step_seconds]
+
+    @cached_property
+    def series_compile_seconds(self) -> list[float]:
+        """Seconds inside the compiler in each epoch or iteration."""
+        if self.unit == "epoch":
+            return [epoch.compile_seconds for epoch in self.epochs]
+        found: list[float] = []
+        for block in self.epochs:
+            here = [0.0] * len(block.step_seconds)
+            for window in block.compile_windows:
+                here[window.iteration or 0] += window.seconds
+            found += here
+        return found
+
+    @property
+    def steady_seconds(self) -> list[float]:
+        """The series from its steady state on; empty without one."""
+        return [] if self.steady.first is None else self.series_seconds[self.steady.first :]
+
+    @property
+    def first_seconds(self) -> float | None:
+        """The first epoch; in inference the wait for the first answer, tracing included."""
+        return self.series_seconds[0] + self.execution_seconds if self.series_seconds else None
+
+    @property
+    def execution_seconds(self) -> float:
+        return self.run.prepared.execution_seconds if self.run.prepared else 0.0
+
+    @property
+    def compile_seconds(self) -> float:
+        return math.fsum(epoch.compile_seconds for epoch in self.epochs)
+
+
+def measure(run: Run, epochs: Sequence[Epoch]) -> Measured:
+    """Find the run's steady state. A run without an epoch has none, and the reason."""
+    unit = run.spec.workload.unit
+    if not epochs:
+        steady = stats.SteadyState(None, None, None, 0, f"No {unit} was measured.")
+        return Measured(run, (), steady, None)
+    one = Measured(run, tuple(epochs), stats.SteadyState(None, None, None, 0, None), None)
+    steady = stats.steady_state(
+        one.series_seconds,
+        one.series_compile_seconds,
+        skip=1 if unit == "epoch" else FIRST_ITERATIONS,
+        unit=unit,
+    )
+    excess = None
+    if steady.first is not None:
+        excess = stats.startup_excess(one.series_seconds, steady) + one.execution_seconds
+    return replace(one, steady=steady, excess_seconds=excess)
+
+
+def cache_found(run: Run) -> Cache | None:
+    """The state of the compile cache by the compiler's own counters; None where it was mixed.
+
+    A backend that counts neither hits nor misses is taken at the spec's word.
+    """
+    asked, activity = run.spec.variant.cache, run.activity
+    if asked in (None, "off") or activity is None:
+        return asked
+    if activity.cache_hits and activity.cache_misses:
+        return None
+    if activity.cache_hits or activity.cache_misses:
+        return "warm" if activity.cache_hits else "cold"
+    return asked
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The runs of one variant that have a steady state, whatever cache they started from."""
+
+    variant: Variant
+    runs: tuple[Measured, ...]
+
+    @cached_property
+    def medians(self) -> list[float]:
+        return [m.steady.median_seconds for m in self.runs if m.steady.median_seconds is not None]
+
+    @cached_property
+    def steady_seconds(self) -> float:
+        """The arm's steady seconds per epoch or iteration: geometric mean of its runs' medians."""
+        return stats.geometric_mean(self.medians)
+
+    def percentiles(self, *qs: float) -> list[float]:
+        """Of all steady epochs or iterations of the arm's runs, in seconds."""
+        return stats.percentiles([s for m in self.runs for s in m.steady_seconds], qs)
+
+    def excess_seconds(self, cache: Cache | None) -> float | None:
+        """Mean start-up excess of the runs that started from `cache` (None: of all)."""
+        found = [m.excess_seconds for m in self._from(cache) if m.excess_seconds is not None]
+        return fmean(found) if found else None
+
+    def mean_series(self, cache: Cache | None = None) -> list[float]:
+        """Mean wall seconds of epoch 1, 2, ... over the longest runs from `cache` (None: any)."""
+        runs = [m.series_seconds for m in self._from(cache)]
+        longest = max(map(len, runs), default=0)
+        whole = [run for run in runs if len(run) == longest]
+        return [fmean(epoch) for epoch in zip(*whole, strict=True)]
+
+    def first_seconds(self, cache: Cache | None = None) -> float | None:
+        """Mean first epoch, or in inference mean wait for the first answer."""
+        found = [m.first_seconds for m in self._from(cache) if m.first_seconds is not None]
+        return fmean(found) if found else None
+
+    def compile_seconds(self, cache: Cache | None = None) -> float | None:
+        found = [m.compile_seconds for m in self._from(cache)]
+        return fmean(found) if found else None
+
+    def _from(self, cache: Cache | None) -> list[Measured]:
+        return [m for m in self.runs if cache in (None, cache_found(m.run))]
