@@ -9,12 +9,14 @@ from functools import cached_property
 from statistics import fmean
 
 from bench_core import stats
-from bench_core.events import Epoch
+from bench_core.events import Epoch, Finding, Parity
 from bench_core.run import Run
 from bench_core.spec import Cache, Variant
 
 # Warm-up of an inference run by the book: what fuses at run time settles within three calls.
 FIRST_ITERATIONS = 3
+# Parity's verdicts, the worst last.
+WORSE = ("same", "closer to fp64 than eager", "not checked", "differs")
 
 
 @dataclass(frozen=True)
@@ -151,3 +153,21 @@ class Arm:
 
     def _from(self, cache: Cache | None) -> list[Measured]:
         return [m for m in self.runs if cache in (None, cache_found(m.run))]
+
+    @property
+    def unmet(self) -> tuple[Finding, ...]:
+        """What its runs asked for and did not get, each once."""
+        found = [
+            finding
+            for m in self.runs
+            if m.run.aftermath
+            for finding in m.run.aftermath.effective or ()
+            if not finding.met
+        ]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def parity(self) -> Parity | None:
+        """The worst of its runs' verdicts; None where no run was checked or had to be."""
+        found = [m.run.aftermath.parity for m in self.runs if m.run.aftermath]
+        return max(filter(None, found), key=lambda one: WORSE.index(one.verdict), default=None)

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
+from typing import Literal
 
 from bench_core import stats
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
-from bench_core.spec import Cache, Variant, Workload
+from bench_core.spec import COMPILES, Cache, Variant, Workload
 from bench_core.units import (
+    count_text,
     counted,
     duration_text,
     percent_interval_text,
@@ -29,6 +31,10 @@ EAGER = Variant()
 # Above these the times say more about the machine's other work than about the variant.
 LOUD_NEIGHBOURS = 0.1
 WIDE_SPREAD = 0.15
+# Equal processes on a quiet machine differ by about this much.
+SCATTER = 0.02
+# How long somebody trains, or serves, who asks what it saves.
+LONG_RUN = {"epoch": 100, "iteration": 10_000}
 
 
 @dataclass(frozen=True)
@@ -43,13 +49,18 @@ class Comparison:
     baseline: Arm
     candidate: Arm
 
+    @property
+    def unit(self) -> Literal["epoch", "iteration"]:
+        """What the seconds are of, and what a break-even counts."""
+        return self.workload.unit
+
     @cached_property
     def speedup(self) -> stats.Speedup:
         return stats.speedup(self.baseline.medians, self.candidate.medians)
 
     @cached_property
     def band(self) -> stats.Band | None:
-        """For a first look: how far single epochs move the ratio. Not an interval over runs."""
+        """For a first look: how far single times move the ratio. Not an interval over runs."""
         if self.speedup.kind != "first look":
             return None
         arms = [
@@ -64,9 +75,12 @@ class Comparison:
         return stats.first_look_band(arms[0], arms[1])
 
     def break_even(self, cache: Cache) -> stats.BreakEven | None:
-        """From which epoch the candidate is ahead when it starts from `cache`."""
+        """From which epoch or iteration the candidate is ahead when it starts from `cache`.
+
+        A variant that compiles nothing has no cache, so its start is neither cold nor warm.
+        """
         before = self.baseline.excess_seconds(None)
-        after = self.candidate.excess_seconds(cache)
+        after = self.candidate.excess_seconds(cache if self.candidate.variant.cache else None)
         if before is None or after is None:
             return None
         epochs = min(
@@ -83,7 +97,7 @@ class Comparison:
 
     @cached_property
     def break_even_warm(self) -> stats.BreakEven | None:
-        return self.break_even("warm")
+        return self.break_even("warm") if self.candidate.variant.cache else None
 
     @property
     def shows_difference(self) -> bool:
@@ -103,7 +117,9 @@ class Comparison:
         if speedup.kind == "first look":
             if self.band is None or not self.differs:
                 return "first look: no difference seen"
-            return f"first look: {percent_text(speedup.ratio, self.band.low, self.band.high)}"
+            # The band knows nothing of other processes, so its digits would claim too much.
+            low, high = speedup.ratio * (1 - SCATTER), speedup.ratio * (1 + SCATTER)
+            return f"first look: {percent_text(speedup.ratio, low, high)}"
         if speedup.verdict == "no difference shown":
             return "no difference shown"
         return percent_text(speedup.ratio, speedup.low, speedup.high)
@@ -118,7 +134,13 @@ class Comparison:
     @property
     def detail(self) -> str:
         """Interval, break-even and what it means in seconds, as sentences."""
-        parts = (self._interval_text, self.pays_off_text, self._seconds_text, self.noise_text)
+        parts = (
+            self._interval_text,
+            self.pays_off_text,
+            self._seconds_text,
+            self.unmet_text,
+            self.noise_text,
+        )
         return " ".join(filter(None, parts))
 
     @property
@@ -154,24 +176,30 @@ class Comparison:
             case "never":
                 return "Never pays off."
             case "ahead until":
-                return f"Ahead until epoch {start.epoch} only, then behind for good."
+                return f"Ahead until {self._place(start)} only, then behind for good."
             case "at once":
                 text = "Pays off at once"
             case "epoch":
-                text = f"Pays off from epoch {start.epoch}" + (
+                text = f"Pays off from {self._place(start)}" + (
                     " (projected)" if start.projected else ""
                 )
         if cold is None:
             text += " when the compile cache is warm"
         elif warm and warm.kind in ("at once", "epoch") and warm != cold:
-            from_warm = "at once" if warm.kind == "at once" else f"from epoch {warm.epoch}"
+            from_warm = "at once" if warm.kind == "at once" else f"from {self._place(warm)}"
             text += f", or {from_warm} when the compile cache is warm"
         return f"{text}."
+
+    def _place(self, even: stats.BreakEven) -> str:
+        number = float(even.epoch or 0)
+        if even.projected:  # two digits: what lies far ahead is not known to the last one
+            number = float(f"{number:.1e}") if number >= 100 else number
+        return f"{self.unit} {count_text(number)}"
 
     @property
     def _seconds_text(self) -> str:
         return (
-            f"A steady epoch takes {seconds_text(self.candidate.steady_seconds)} against "
+            f"A steady {self.unit} takes {seconds_text(self.candidate.steady_seconds)} against "
             f"{seconds_text(self.baseline.steady_seconds)}."
         )
 
@@ -192,22 +220,34 @@ class Comparison:
             )
         spread = max(m.steady.spread or 0.0 for m in runs)
         if spread >= WIDE_SPREAD:
-            return f"Single epochs scatter by {spread:.0%}: take more samples an epoch."
+            way_out = {
+                "epoch": "take more samples an epoch",
+                "iteration": "take a larger batch, or measure on a quieter machine",
+            }[self.unit]
+            return f"Single {self.unit}s scatter by {spread:.0%}: {way_out}."
         return ""
 
-    def saving_text(self, epochs: int) -> str:
+    @property
+    def unmet_text(self) -> str:
+        """What the candidate asked for and did not get."""
+        texts = [f"Asked for {f.asked}, got {f.got}." for f in self.candidate.unmet]
+        return " ".join(texts)
+
+    @property
+    def saving_text(self) -> str:
         """`Over 100 epochs it saves 7 min 26 s of 1 h 50 min.`, from the cold start if measured."""
+        count = LONG_RUN[self.unit]
         starts = [self.candidate.excess_seconds(cache) for cache in ("cold", "off", None)]
         after = next((excess for excess in starts if excess is not None), None)
         before = self.baseline.excess_seconds(None)
         if before is None or after is None:
             return ""
-        whole = before + epochs * self.baseline.steady_seconds
-        saved = whole - after - epochs * self.candidate.steady_seconds
+        whole = before + count * self.baseline.steady_seconds
+        saved = whole - after - count * self.candidate.steady_seconds
         verb = "saves" if saved >= 0 else "costs"
         of = "of" if saved >= 0 else "on top of"
         return (
-            f"Over {epochs} epochs it {verb} {duration_text(abs(saved))} {of} "
+            f"Over {count_text(count)} {self.unit}s it {verb} {duration_text(abs(saved))} {of} "
             f"{duration_text(whole)}."
         )
 
@@ -251,7 +291,11 @@ def comparisons(measured: Iterable[Measured], baseline: Variant = EAGER) -> Comp
             left_out.append(LeftOut((one.run,), f"failed: {one.run.failure}. {one.run.reason}"))
         elif one.run.activity and _compiled_nothing(one.run):
             left_out.append(
-                LeftOut((one.run,), "asked for compile, but nothing was compiled: it ran as eager")
+                LeftOut(
+                    (one.run,),
+                    f"asked for {one.run.spec.variant.execution}, but nothing was compiled: it ran "
+                    f"as eager{_seconds_of(one)}",
+                )
             )
         elif one.steady.median_seconds is None:
             left_out.append(LeftOut((one.run,), f"no steady state: {one.steady.reason}"))
@@ -269,8 +313,13 @@ def comparisons(measured: Iterable[Measured], baseline: Variant = EAGER) -> Comp
             reason = f"no other variant than {baseline.name} of the same workload on this machine"
             left_out.append(LeftOut(tuple(m.run for m in arms[baseline]), reason))
         for variant, runs in arms.items():
-            if variant != baseline:
-                pairs.append(_pair(Arm(baseline, tuple(arms[baseline])), Arm(variant, tuple(runs))))
+            if variant == baseline:
+                continue
+            pair = _pair(Arm(baseline, tuple(arms[baseline])), Arm(variant, tuple(runs)))
+            if pair.candidate.parity and pair.candidate.parity.verdict == "differs":
+                left_out.append(LeftOut(tuple(m.run for m in runs), _wrong_text(pair)))
+            else:
+                pairs.append(pair)
     pairs.sort(key=lambda pair: pair.candidate.runs[0].run.number)
     return Comparisons(tuple(pairs), tuple(left_out))
 
@@ -289,10 +338,27 @@ def _pair(baseline: Arm, candidate: Arm) -> Comparison:
     )
 
 
+def _wrong_text(pair: Comparison) -> str:
+    """Why a variant whose results differ has no speedup: its two times, and by how much."""
+    parity = pair.candidate.parity
+    assert parity is not None
+    return (
+        f"its results differ from eager's, so no speedup is formed: {parity.text} Its "
+        f"{pair.unit} takes {seconds_text(pair.candidate.steady_seconds)}, that of "
+        f"{pair.baseline.variant.name} {seconds_text(pair.baseline.steady_seconds)}"
+    )
+
+
+def _seconds_of(one: Measured) -> str:
+    if one.steady.median_seconds is None:
+        return ""
+    return f", {seconds_text(one.steady.median_seconds)} an {one.unit}"
+
+
 def _compiled_nothing(run: Run) -> bool:
     variant = run.spec.variant
     return (
-        variant.execution == "compile"
+        variant.execution in COMPILES
         and not variant.disable
         and run.activity is not None
         and run.activity.graphs == 0

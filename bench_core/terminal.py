@@ -115,7 +115,7 @@ def print_answers(found: pairing.Comparisons) -> None:
             continue
         click.echo(f"\n{pair.headline}.\n  {pair.detail}")
         if pair.speedup.kind != "first look" and pair.shows_difference:
-            click.echo(f"  {pair.saving_text(100)}")
+            click.echo(f"  {pair.saving_text}")
 
 
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

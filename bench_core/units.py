@@ -150,18 +150,20 @@ def _side_text(speedup: float, decimals: int) -> str:
 
 
 def _percent_decimals(speedup: float, low: float | None, high: float | None) -> int:
-    return max(0, _ratio_decimals(speedup, low, high) - 2)
+    return max(0, _ratio_decimals(speedup, low, high, most=3) - 2)
 
 
-def _ratio_decimals(speedup: float, low: float | None, high: float | None) -> int:
+def _ratio_decimals(
+    speedup: float, low: float | None, high: float | None, most: int = _MOST_DECIMALS
+) -> int:
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return _three_significant_decimals(speedup)
     half = (high - low) / 2
     if half <= 0:
-        return _MOST_DECIMALS
+        return most
     digits, exponent = f"{half:e}".split("e")
     decimals = -int(exponent) + (digits[0] == "1")
-    decimals = min(max(decimals, 0), _MOST_DECIMALS)
+    decimals = min(max(decimals, 0), most)
     # An interval that excludes 1 must not read as if it touched it.
     while decimals < _MOST_DECIMALS_BESIDE_ONE and any(
         float(f"{end:.{decimals}f}") == 1 for end in (low, high) if low > 1 or high < 1

@@ -85,7 +85,7 @@ def draw_hero(pair: Comparison) -> None:
     if pays_off:
         words = words.replace(pays_off, f"**{pays_off}**")
     if pair.shows_difference:
-        words += f" {plain(pair.saving_text(100))}"
+        words += f" {plain(pair.saving_text)}"
     st.markdown(words)
     hero_chart(pair)
     if st.button("Compare", icon=":material/balance:"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bench_core import pairing
-from bench_core.events import Activity
+from bench_core.events import Activity, Finding, Parity
 from bench_core.measured import Arm, measure
 from bench_core.spec import Variant, Workload
 from bench_core.store import Store
@@ -69,7 +69,7 @@ def test_fewer_than_three_runs_an_arm_are_a_first_look_without_verdict(store):
 
 
 OTHER_VALUES = {
-    "task": None,  # there is one so far
+    "task": {"task": "infer", "grad_mode": "no_grad"},
     "model": None,  # the planted times know the model: covered by the parameters' count
     "dataset": {"dataset": "imagefolder", "dataset_path": "/images"},
     "dataset_path": {"dataset": "imagefolder", "dataset_path": "/images"},
@@ -86,6 +86,9 @@ OTHER_VALUES = {
     "learning_rate": {"learning_rate": 0.01},
     "evaluate": {"evaluate": "variant"},
     "threads": {"threads": 1},
+    "grad_mode": {"task": "infer", "grad_mode": "inference_mode"},
+    "compile_in_grad_mode": {"task": "infer", "compile_in_grad_mode": True},
+    "backward": {"task": "infer", "backward": True},
 }
 
 
@@ -102,7 +105,7 @@ def test_a_workload_field_that_differs_gives_no_ratio_and_is_named(store, name):
     work = compiled.spec.workload.changed(**OTHER_VALUES[name])
     changed = replace(compiled, spec=compiled.spec.changed(workload=work))
     assert name in pairing.differences(eager, changed)
-    epochs = store.epochs([1, 2])
+    epochs = store.epochs([1, 2], steps=True)
     found = pairing.comparisons([measure(eager, epochs[1]), measure(changed, epochs[2])])
     assert found.pairs == ()
     assert len(found.left_out) == 2
@@ -203,3 +206,114 @@ def test_the_geometric_mean_is_over_the_pairs(store):
     for pair in found.pairs:
         product *= pair.speedup.ratio
     assert found.geometric_mean == pytest.approx(product ** (1 / len(models)))
+
+
+# Inference
+
+CPU_ARMS = (EAGER, COMPILE, Variant(execution="onednn_graph"), Variant(execution="export_aot"))
+
+
+def inference(store, **grid):
+    planted_experiment(
+        store,
+        models=("resnet18",),
+        machine="CPU",
+        batch_sizes=(1,),
+        workload={"task": "infer"},
+        **{"variants": CPU_ARMS, **grid},
+    )
+    return compared(store)
+
+
+def test_latencies_are_compared_by_iteration(store):
+    slower, fused, exported = inference(store).pairs
+    assert [pair.unit for pair in (slower, fused, exported)] == ["iteration"] * 3
+    assert slower.verdict_text.endswith("slower")
+    assert "A steady iteration takes 33" in fused.detail.replace("\u202f", " ")
+    p50, p90, p99 = fused.candidate.percentiles(50, 90, 99)
+    assert 0.032 < p50 < p90 < p99 < 0.05
+    assert "Over 10\u202f000 iterations it saves" in fused.saving_text
+
+
+def test_what_precedes_the_first_call_belongs_to_the_start(store):
+    _, fused, exported = inference(store).pairs
+    assert exported.candidate.first_seconds() == pytest.approx(41.06, abs=0.01)
+    # 41 s of export are paid back at 6 ms an iteration; the trace takes 2 s and wins 13 ms.
+    assert 6_000 < exported.break_even_cold.epoch < 8_000
+    assert 100 < fused.break_even_cold.epoch < 200
+    assert fused.break_even_warm is None
+    assert "when the compile cache is warm" not in fused.pays_off_text
+    assert "(projected)" in exported.pays_off_text
+
+
+def with_aftermath(store, execution, **fields):
+    """All runs of the store, those of an execution with another part after the timing."""
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    return pairing.comparisons(
+        measure(
+            replace(run, aftermath=run.aftermath.changed(**fields))
+            if run.spec.variant.execution == execution
+            else run,
+            epochs[run.number],
+        )
+        for run in runs
+    )
+
+
+def test_a_variant_whose_results_differ_has_its_times_and_no_speedup(store):
+    inference(store)
+    wrong = Parity(verdict="differs", text="its outputs are 1.2 % off, 0.01 % are allowed.")
+    found = with_aftermath(store, "compile", parity=wrong)
+    assert [pair.candidate.variant.execution for pair in found.pairs] == [
+        "onednn_graph",
+        "export_aot",
+    ]
+    [left] = found.left_out
+    assert len(left.runs) == 3
+    assert "no speedup is formed: its outputs are 1.2 % off" in left.reason
+    assert "iteration takes 54.9" in left.reason and "that of eager 46" in left.reason
+
+
+@pytest.mark.parametrize("verdict", ["same", "closer to fp64 than eager", "not checked"])
+def test_any_other_verdict_leaves_the_speedup(store, verdict):
+    inference(store)
+    found = with_aftermath(store, "compile", parity=Parity(verdict=verdict, text="."))
+    assert len(found.pairs) == 3
+    assert found.pairs[0].candidate.parity.verdict == verdict
+
+
+def test_what_was_not_got_stands_in_the_detail(store):
+    inference(store)
+    unfused = Finding(asked="oneDNN Graph", got="no fused group", met=False)
+    found = with_aftermath(store, "onednn_graph", effective=(unfused,))
+    assert "Asked for oneDNN Graph, got no fused group." in found.pairs[1].detail
+    assert "Asked for" not in found.pairs[0].detail
+
+
+def test_a_compile_that_compiled_nothing_has_no_speedup(store):
+    inference(store)
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    nothing = [
+        replace(run, activity=run.activity.changed(graphs=0)) if run.activity else run
+        for run in runs
+    ]
+    found = pairing.comparisons(measure(run, epochs[run.number]) for run in nothing)
+    assert len(found.pairs) == 2
+    assert "nothing was compiled: it ran as eager, 54.9" in found.left_out[0].reason
+
+
+def test_a_break_even_far_ahead_has_two_digits(store):
+    planted_experiment(
+        store,
+        models=("function:sin_cos",),
+        machine="CPU",
+        batch_sizes=(100_000,),
+        repeats=1,
+        workload={"task": "infer"},
+    )
+    [pair] = compared(store).pairs
+    assert "from iteration 96\u202f000 (projected)" in pair.pays_off_text
+    # One run an arm: a per cent of single iterations says nothing of the next process.
+    assert pair.verdict_text == "first look: 101\u00a0% faster"

@@ -16,7 +16,7 @@ def answer(found: Comparisons) -> tuple[str, str]:
     pairs = found.pairs
     if len(pairs) == 1:
         only = pairs[0]
-        saving = only.saving_text(100) if only.shows_difference else ""
+        saving = only.saving_text if only.shows_difference else ""
         return only.headline, " ".join(filter(None, (only.detail, saving)))
     judged = [pair for pair in pairs if pair.speedup.verdict]
     faster = [pair for pair in judged if pair.speedup.verdict == "faster"]
