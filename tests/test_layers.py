@@ -23,7 +23,7 @@ LAYERS = (
     {"stats"},
     {"measured"},
     {"pairing", "capabilities"},
-    {"store", "presets"},
+    {"store", "presets", "sizes"},
     {"doubts", "progress", "compile_caches", "doctor"},
     {"child"},
     {"worker"},
