@@ -1,7 +1,7 @@
 """How far an experiment is: the phases of a run, the time left, and how it stood at some moment.
 
 Pure: what was stored and a time of day in, words and seconds out. The time left comes from steady
-epochs: warm-up and compiling would make every forecast too long.
+epochs or iterations: warm-up and compiling would make every forecast too long.
 """
 
 from __future__ import annotations
@@ -12,16 +12,22 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from bench_core.events import Epoch
-from bench_core.measured import Measured, measure
+from bench_core.measured import FIRST_ITERATIONS, Measured, measure
 from bench_core.presets import known_run, seconds_of_runs
 from bench_core.run import ENDED, Run
-from bench_core.spec import RunSpec, Variant
+from bench_core.spec import COMPILES, Execution, RunSpec, Variant
 from bench_core.units import NO_BREAK, counted, duration_text, seconds_text
 
 Standing = Literal["done", "now", "compiling", "to come", "failed"]
 PREPARING = ("starting", "waiting", "environment", "data", "model", "priming")
-# Enough epochs for a median, few enough to follow a machine that grows slower.
+# Enough epochs (or blocks) for a median, few enough to follow a machine that grows slower.
 LATEST_EPOCHS = 10
+# What is made before the first call: to do it, doing it, and done.
+MADE: dict[Execution, tuple[str, str, str]] = {
+    "export_aot": ("export", "exporting", "exported"),
+    "jit_trace_frozen": ("trace and freeze", "tracing and freezing", "traced and frozen"),
+    "onednn_graph": ("trace and freeze", "tracing and freezing", "traced and frozen"),
+}
 
 
 class Phase(NamedTuple):
@@ -38,10 +44,12 @@ def phases(measured: Measured, now: float) -> list[Phase]:
     parts = [
         _environment(run, phase),
         _data(run, phase),
+        *_making(run, phase, now),
         *_priming(run, phase, now),
         *_compiling(measured, phase, now),
+        *_first_call(measured, phase),
         _warm_up(measured, phase),
-        _epochs(measured, phase),
+        _series(measured, phase),
         Phase("after timing", "now" if phase == "after timing" else "to come"),
     ]
     if run.status == "queued":
@@ -64,9 +72,23 @@ def _environment(run: Run, phase: str) -> Phase:
 
 
 def _data(run: Run, phase: str) -> Phase:
+    if phase == "data" and run.spec.variant.execution in MADE:
+        return Phase("data", "done")  # ready in no time; what takes it comes next
     if phase in ("data", "model"):
         return Phase(phase, "now")
     return Phase("data", "to come" if phase in ("starting", "waiting", "environment") else "done")
+
+
+def _making(run: Run, phase: str, now: float) -> list[Phase]:
+    if run.spec.variant.execution not in MADE:
+        return []
+    to_do, doing, done = MADE[run.spec.variant.execution]
+    if run.prepared:
+        return [Phase(f"{done} in {seconds_text(run.prepared.execution_seconds)}", "done")]
+    if phase == "data":
+        since = run.phase_since or now
+        return [Phase(f"{doing}, {clock_text(now - since)} so far", "compiling")]
+    return [Phase(to_do, "to come")]
 
 
 def _priming(run: Run, phase: str, now: float) -> list[Phase]:
@@ -82,7 +104,7 @@ def _priming(run: Run, phase: str, now: float) -> list[Phase]:
 def _compiling(measured: Measured, phase: str, now: float) -> list[Phase]:
     run = measured.run
     variant = run.spec.variant
-    if variant.execution != "compile" or variant.disable:
+    if variant.execution not in COMPILES or variant.disable:
         return []
     seconds = measured.compile_seconds
     if run.compiling_since and phase != "priming":
@@ -95,27 +117,43 @@ def _compiling(measured: Measured, phase: str, now: float) -> list[Phase]:
     return [Phase("compile", "now" if phase == "epoch" else "to come")]
 
 
+def _first_call(measured: Measured, phase: str) -> list[Phase]:
+    run = measured.run
+    if run.spec.workload.task == "train":
+        return []
+    if measured.series_seconds:
+        return [Phase(f"first call: {seconds_text(measured.series_seconds[0])}", "done")]
+    calling = phase == "epoch" and not run.compiling_since
+    return [Phase("first call", "now" if calling else "to come")]
+
+
 def _warm_up(measured: Measured, phase: str) -> Phase:
     run = measured.run
     first = measured.steady.first
     if first is not None:
-        return Phase(f"warm-up: {counted(first, 'epoch')}", "done")
-    if phase != "epoch":
+        return Phase(f"warm-up: {counted(first, measured.unit)}", "done")
+    if phase != "epoch" or (measured.unit == "iteration" and not measured.epochs):
         return Phase("warm-up", "to come")
-    where = f"epoch {run.phase_epoch} of {run.spec.measurement.epochs}"
-    return Phase(f"warm-up, {where}", "to come" if run.compiling_since else "now")
+    return Phase(f"warm-up, {_place(measured)}", "to come" if run.compiling_since else "now")
 
 
-def _epochs(measured: Measured, phase: str) -> Phase:
-    run, count = measured.run, measured.run.spec.measurement.epochs
+def _series(measured: Measured, phase: str) -> Phase:
+    run, unit = measured.run, measured.unit
+    done = Phase(counted(len(measured.series_seconds), unit), "done")
     if phase == "after timing" or run.status == "done":
-        return Phase(counted(len(measured.epochs), "epoch"), "done")
+        return done
     if phase == "epoch" and measured.steady.first is not None:
-        standing: Standing = "to come" if run.compiling_since else "now"
-        return Phase(f"epoch {run.phase_epoch} of {count}", standing)
+        return Phase(_place(measured), "to come" if run.compiling_since else "now")
     if run.status in ENDED and measured.epochs:
-        return Phase(counted(len(measured.epochs), "epoch"), "done")
-    return Phase(counted(count, "epoch"), "to come")
+        return done
+    return Phase(counted(run.spec.is_done_after, unit), "to come")
+
+
+def _place(measured: Measured) -> str:
+    """`epoch 4 of 10`, `iteration 51 of 200`: the one that is measured now, or next."""
+    run = measured.run
+    number = run.phase_epoch if measured.unit == "epoch" else len(measured.series_seconds) + 1
+    return f"{measured.unit} {number} of {run.spec.is_done_after}"
 
 
 def clock_text(seconds: float) -> str:
@@ -143,7 +181,7 @@ def expected_seconds(measured: Sequence[Measured]) -> dict[int, float]:
     lasted: dict[object, float] = {}
     for one, guess in zip(measured, guesses, strict=True):
         run = one.run
-        kind = (_arm(run.spec), run.spec.variant.cache, run.spec.measurement.epochs)
+        kind = (_arm(run.spec), run.spec.variant.cache, run.spec.is_done_after)
         expected[run.number] = lasted.get(kind, guess)
         if run.status == "done" and run.started_at and run.ended_at:
             lasted[kind] = run.ended_at - run.started_at
@@ -158,45 +196,59 @@ def seconds_left(
     As if each had the machine to itself: those before a run add up to the time until it starts.
     `expected` is `expected_seconds` of the same runs.
     """
-    epoch_seconds: dict[object, float] = {}
+    usual_seconds: dict[object, float] = {}
     left: dict[int, float] = {}
     for one in measured:
         run = one.run
-        quiet = quiet_epoch_seconds(one.epochs)
+        quiet = quiet_seconds(one)
         if run.status == "queued":
             left[run.number] = expected[run.number]
         elif run.status == "running":
-            usual = quiet or epoch_seconds.get(_arm(run.spec))
+            usual = quiet or usual_seconds.get(_arm(run.spec))
             left[run.number] = _running_left(one, expected[run.number], quiet, usual, now)
         if quiet:
-            epoch_seconds[_arm(run.spec)] = quiet
+            usual_seconds[_arm(run.spec)] = quiet
     return left
 
 
 def _running_left(
     one: Measured, whole: float, quiet: float | None, usual: float | None, now: float
 ) -> float:
-    run, wanted = one.run, one.run.spec.measurement
-    to_come = max(0, wanted.epochs - len(one.epochs))
+    run, limit = one.run, one.run.spec.measurement.max_seconds
+    to_come = max(0, run.spec.is_done_after - len(one.series_seconds))
     elapsed = now - (run.started_at or now)
     if usual is None:
         return max(whole - elapsed, 0.0)
-    in_this_epoch = now - run.phase_since if run.phase == "epoch" and run.phase_since else 0.0
-    left = to_come * usual - min(in_this_epoch, usual) * (to_come > 0)
+    # What is told in one piece: an epoch, or the iterations of a block.
+    piece = min(to_come, 1 if one.unit == "epoch" or not one.epochs else _calls(one.epochs[-1]))
+    in_this_piece = now - run.phase_since if run.phase == "epoch" and run.phase_since else 0.0
+    left = to_come * usual - min(in_this_piece, piece * usual)
     if quiet is None:  # start-up is still ahead
         left = max(left, whole - elapsed)
-    if wanted.max_seconds and one.epochs:
-        left = min(left, wanted.max_seconds - (now - one.epochs[0].started_at))
+    if limit and one.epochs:
+        left = min(left, limit - (now - one.epochs[0].started_at))
     return max(left, 0.0)
 
 
-def quiet_epoch_seconds(epochs: Sequence[Epoch]) -> float | None:
+def quiet_seconds(one: Measured) -> float | None:
     """Median of the latest epochs after the first one in which nothing was compiled.
 
-    With their evaluation: who waits, waits for it too.
+    With their evaluation: who waits, waits for it too. In inference seconds of an iteration, from
+    the latest blocks after the first iterations, with the wait for its input.
     """
-    quiet = [_whole_seconds(epoch) for epoch in epochs[1:] if not epoch.compile_seconds]
+    if one.unit == "epoch":
+        quiet = [_whole_seconds(epoch) for epoch in one.epochs[1:] if not epoch.compile_seconds]
+    else:
+        done, quiet = 0, []
+        for block in one.epochs:
+            done += _calls(block)
+            if done > FIRST_ITERATIONS and not block.compile_seconds:
+                quiet.append(block.wall_seconds / _calls(block))
     return statistics.median(quiet[-LATEST_EPOCHS:]) if quiet else None
+
+
+def _calls(block: Epoch) -> int:
+    return len(block.step_seconds)
 
 
 def _whole_seconds(epoch: Epoch) -> float:
@@ -279,7 +331,9 @@ def _one_as_of(one: Measured, moment: float) -> Measured:
 def _in_epoch(run: Run, epoch: Epoch, moment: float) -> Run:
     if moment < epoch.started_at:
         phase = "priming" if run.priming_seconds and epoch.epoch == 1 else "data"
-        return replace(run, phase=phase, phase_since=run.started_at, priming_seconds=None)
+        return replace(
+            run, phase=phase, phase_since=run.started_at, priming_seconds=None, prepared=None
+        )
     since = None
     for window in epoch.compile_windows:
         begin = epoch.started_at + window.offset_seconds

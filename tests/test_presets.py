@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import get_args
+
 import pytest
 
 from bench_core import presets
 from bench_core.presets import COLD, EAGER, PRESETS, WARM
-from bench_core.spec import Experiment, Measurement, RunSpec, Workload
+from bench_core.spec import Execution, Experiment, Measurement, RunSpec, Variant, Workload
+from bench_core.store import Store
+from tests.planted import planted_experiment
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
@@ -40,6 +45,36 @@ def test_the_demo_starts_with_an_eager_run_and_takes_about_two_minutes() -> None
     assert demo.runs()[0].variant.execution == "eager"
     assert {run.variant.cache for run in demo.runs()} == {None, "cold", "warm"}
     assert 40 < presets.estimate_seconds(demo) < 180
+
+
+def test_the_articles_inference_is_measured_and_its_crash_tried_again() -> None:
+    on_gpu = PRESETS["article-inference"].experiment("cuda:0")
+    assert on_gpu.models == PRESETS["article"].experiment("cuda:0").models
+    assert on_gpu.batch_sizes == (1, 16)
+    for key in ("article-inference", "article-inference-mode", "article-yolov7"):
+        for run in PRESETS[key].experiment("cpu").runs():
+            assert (run.workload.task, run.workload.pipeline) == ("infer", "resident")
+    crash = PRESETS["article-inference-mode"].experiment("cuda:0").runs()[1]
+    assert crash.variant.execution == "compile"
+    assert crash.workload.grad_mode == "inference_mode" and crash.workload.compile_in_grad_mode
+    [yolo, _] = PRESETS["article-yolov7"].experiment("cpu").runs()
+    assert (yolo.workload.image_size, yolo.workload.batch_size) == (640, 1)
+
+
+def test_on_a_gpu_the_cpus_own_executions_are_left_out() -> None:
+    on_cpu, on_gpu = (PRESETS["cpu-inference"].experiment(at) for at in ("cpu", "cuda:0"))
+    words = [variant.execution for variant in on_cpu.variants]
+    assert words[0] == "eager" and set(words) == set(get_args(Execution))
+    assert [variant.execution for variant in on_gpu.variants] == [
+        word for word in words if word != "onednn_graph"
+    ]
+
+
+def test_the_articles_presets_stand_together_after_the_demo() -> None:
+    first, *others = PRESETS
+    assert first == "demo"
+    article = [key.startswith("article") for key in others]
+    assert article == sorted(article, reverse=True)
 
 
 def resnet18(batch_size: int = 8, **fields: object) -> Workload:
@@ -99,3 +134,83 @@ def test_the_estimate_adds_up_over_the_grid() -> None:
     one = Experiment(models=("small_cnn",), batch_sizes=(16,), variants=(EAGER,), repeats=1)
     two = one.changed(batch_sizes=(16, 32))
     assert presets.estimate_seconds(two) > presets.estimate_seconds(one)
+
+
+# Inference
+
+
+def infers(execution: Execution = "eager", model: str = "resnet18", **fields: object) -> RunSpec:
+    variant = {"cache": fields.pop("cache")} if "cache" in fields else {}
+    return RunSpec(
+        workload=Workload(task="infer", model=model, **{"batch_size": 1, **fields}),
+        variant=Variant(execution=execution, **variant),
+    )
+
+
+def test_the_table_is_right_within_a_factor_of_two_for_known_calls() -> None:
+    """Measured: one thread, resnet18 46 ms and resnet50 147 ms; sin and cos of 10^6 about 3 ms."""
+    for model, size, known in (
+        ("resnet18", 1, 0.046), ("resnet50", 1, 0.147), ("function:sin_cos", 10**6, 0.003),
+    ):  # fmt: skip
+        guess = presets.table_step_seconds(infers(model=model, batch_size=size, threads=1))
+        assert known / 2 < guess < known * 2, model
+
+
+def test_inference_takes_its_iterations_and_no_epochs() -> None:
+    run = infers()
+    longer = run.changed(measurement=Measurement(iterations=1200))
+    more_epochs = run.changed(measurement=Measurement(epochs=5000))
+    one, more, same = presets.seconds_of_runs([run, longer, more_epochs])
+    assert more - one == pytest.approx(1000 * presets.table_step_seconds(run))
+    assert one == same
+
+
+def test_a_forward_costs_a_third_of_a_training_step_and_compiles_faster() -> None:
+    forward, backward = (presets.table_step_seconds(infers(backward=b)) for b in (False, True))
+    training = RunSpec(workload=resnet18(batch_size=1))
+    assert 0.2 < forward / presets.table_step_seconds(training) < 0.4
+    assert 2.5 < backward / forward < 3
+    compiled = training.changed(variant=COLD)
+    share = presets.table_compile_seconds(infers("compile")) / presets.table_compile_seconds(
+        compiled
+    )
+    assert share == pytest.approx(0.6)
+
+
+def test_what_is_made_anew_each_time_costs_each_time() -> None:
+    cold = presets.table_compile_seconds(infers("compile_frozen"))
+    frozen = [infers("compile_frozen"), infers("compile_frozen", cache="warm")]
+    exported = [infers("export_aot")] * 2
+    eager = presets.seconds_of_runs([infers()])[0]
+    first, warm = (seconds - eager for seconds in presets.seconds_of_runs(frozen))
+    assert first == pytest.approx(cold)
+    assert cold / 10 < warm < cold / 2  # the graph is compiled again, its C++ files are not
+    assert presets.seconds_of_runs(exported) == [pytest.approx(eager + cold)] * 2
+    traced = presets.seconds_of_runs([infers("jit_trace_frozen")])[0] - eager
+    assert 0.5 < traced < 3
+
+
+def test_ended_inference_runs_teach_the_estimate(tmp_path: Path) -> None:
+    variants = (EAGER, Variant(execution="compile"), Variant(execution="export_aot"))
+    with Store(tmp_path / "bench.db") as store:
+        planted = planted_experiment(
+            store, models=("resnet18",), machine="CPU", batch_sizes=(1,), variants=variants,
+            repeats=1, workload={"task": "infer"},
+        )  # fmt: skip
+        runs = store.runs(planted.id)
+        epochs = store.epochs([run.number for run in runs])
+        known = [presets.known_run(run, epochs[run.number]) for run in runs]
+    eager, compiled, exported = (one for one in known if one)
+    assert eager[1:] == (pytest.approx(0.046, rel=0.03), None)
+    assert compiled[1:] == (pytest.approx(0.055, rel=0.03), pytest.approx(31.0))
+    assert exported[1:] == (pytest.approx(0.040, rel=0.03), pytest.approx(41.0))
+    for run, taught in zip(runs, (eager, compiled, exported), strict=True):
+        [seconds] = presets.seconds_of_runs([run.spec], [eager, compiled, exported])
+        calls = run.spec.measurement.iterations * taught[1]
+        assert seconds == pytest.approx(presets.CPU_START_SECONDS + calls + (taught[2] or 0.0))
+
+
+def test_a_function_and_a_model_teach_each_other_nothing() -> None:
+    function = infers(model="function:sin_cos", batch_size=1000)
+    alone = presets.seconds_of_runs([infers()])
+    assert presets.seconds_of_runs([infers()], [(function, 1.0, None)]) == alone

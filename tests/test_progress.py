@@ -15,11 +15,11 @@ from bench_core.progress import (
     expected_seconds,
     moment_after,
     phases,
-    quiet_epoch_seconds,
+    quiet_seconds,
     seconds_left,
     share_done,
 )
-from bench_core.spec import Experiment
+from bench_core.spec import Execution, Experiment, Variant
 from bench_core.store import Store
 from tests.planted import plant_run, planted_experiment
 
@@ -105,7 +105,7 @@ def test_a_failed_run_shows_how_far_it_came(store: Store) -> None:
 
 def test_the_time_left_of_a_run_comes_from_its_quiet_epochs_only(store: Store) -> None:
     runs, one, now = compiling(store, epochs=4)
-    quiet = quiet_epoch_seconds(one.epochs)
+    quiet = quiet_seconds(one)
     assert quiet is not None
     assert quiet == pytest.approx(61.0, rel=0.02)  # not the 131 s of the first
     assert left(runs, now)[one.run.number] == pytest.approx(6 * quiet)
@@ -124,7 +124,7 @@ def test_the_time_left_counts_the_evaluation_after_each_epoch(store: Store) -> N
         for epoch in one.epochs
     ]
     runs[1] = measure(one.run, epochs)
-    assert quiet_epoch_seconds(epochs) == pytest.approx(75.0)
+    assert quiet_seconds(runs[1]) == pytest.approx(75.0)
     assert left(runs, now)[one.run.number] == pytest.approx(6 * 75.0)
     assert left(runs, now + 70)[one.run.number] == pytest.approx(6 * 75.0 - 70)
 
@@ -198,3 +198,114 @@ def test_clocks_show_whole_seconds() -> None:
     assert clock_text(41.6) == "42\u00a0s"
     assert clock_text(125) == "2\u00a0min 5\u00a0s"
     assert clock_text(-3) == "0\u00a0s"
+
+
+# Inference
+
+
+def inferring(
+    store: Store, execution: Execution, blocks: int, iterations: int = 200
+) -> tuple[list[Measured], Measured, float]:
+    """Eager done, the other variant after so many blocks; the runs, that run, now."""
+    experiment = planted_experiment(
+        store, models=("resnet18",), machine="CPU", batch_sizes=(1,), repeats=1,
+        variants=(Variant(), Variant(execution=execution)), iterations=iterations, measured=1,
+        workload={"task": "infer"},
+    )  # fmt: skip
+    plant_run(store, experiment.id, machine="CPU", epochs=blocks, status="running")
+    runs = measured(store, experiment)
+    phase_since = runs[1].run.phase_since
+    assert phase_since
+    return runs, runs[1], phase_since
+
+
+def test_inference_goes_from_its_first_call_over_warm_up_to_iterations(store: Store) -> None:
+    _, one, now = inferring(store, "compile", blocks=0)
+    compiles = replace(one, run=replace(one.run, compiling_since=now - 20))
+    shown = words(compiles, now)
+    assert shown["compiling, 20 s so far"] == "compiling"
+    assert shown["first call"] == shown["warm-up"] == shown["200 iterations"] == "to come"
+    assert words(one, now)["first call"] == "now"
+
+    _, one, now = inferring(store, "compile", blocks=1)
+    shown = words(one, now)
+    assert shown["compiled in 31.0 s"] == shown["first call: 31.1 s"] == "done"
+    assert shown["warm-up, iteration 2 of 200"] == "now"
+
+    _, one, now = inferring(store, "compile", blocks=3)
+    shown = words(one, now)
+    assert shown["warm-up: 3 iterations"] == "done"
+    assert shown["iteration 52 of 200"] == "now"
+    assert not [text for text in shown if "epoch" in text]
+
+
+def test_an_ended_inference_run_counts_its_iterations(store: Store) -> None:
+    runs, _, _ = inferring(store, "compile", blocks=1, iterations=80)
+    shown = words(runs[0], 0.0)
+    assert shown["80 iterations"] == "done"
+    assert "compile" not in shown
+
+
+def test_compile_frozen_compiles_like_compile(store: Store) -> None:
+    _, one, now = inferring(store, "compile_frozen", blocks=2)
+    assert words(one, now)["compiled in 36.0 s"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("execution", "doing", "done"),
+    [
+        ("export_aot", "exporting, 30 s so far", "exported in 41.0 s"),
+        ("jit_trace_frozen", "tracing and freezing, 30 s so far", "traced and frozen in 1.10 s"),
+        ("onednn_graph", "tracing and freezing, 30 s so far", "traced and frozen in 1.30 s"),
+    ],
+)
+def test_what_is_made_before_the_first_call_is_a_phase(
+    store: Store, execution: Execution, doing: str, done: str
+) -> None:
+    _, one, now = inferring(store, execution, blocks=0)
+    assert words(one, now)[done] == "done"
+    making = replace(one.run, phase="data", phase_since=now - 30, prepared=None)
+    shown = words(replace(one, run=making), now)
+    assert shown[doing] == "compiling"
+    assert shown["data"] == "done"
+    assert shown["first call"] == "to come"
+    assert not [text for text in shown if text.startswith("compile")]
+
+
+def test_the_time_left_of_inference_comes_from_its_quiet_iterations(store: Store) -> None:
+    runs, one, now = inferring(store, "compile", blocks=3)
+    quiet = quiet_seconds(one)
+    assert quiet is not None
+    assert quiet == pytest.approx(0.055, rel=0.03)  # not the 31 s of the first
+    assert left(runs, now)[one.run.number] == pytest.approx(149 * quiet)
+    assert left(runs, now + 0.5)[one.run.number] == pytest.approx(149 * quiet - 0.5)
+    # A block overdue takes no more off than the block.
+    assert left(runs, now + 60)[one.run.number] == pytest.approx(124 * quiet)
+
+
+def test_before_a_quiet_iteration_the_estimate_stands_in(store: Store) -> None:
+    runs, one, now = inferring(store, "compile", blocks=1)
+    assert quiet_seconds(one) is None
+    expected = expected_seconds(runs)[one.run.number]
+    assert one.run.started_at
+    assert left(runs, now)[one.run.number] == pytest.approx(
+        max(0.0, expected - (now - one.run.started_at))
+    )
+
+
+def test_a_replay_of_inference_goes_block_by_block(store: Store) -> None:
+    experiment = planted_experiment(
+        store, models=("resnet18",), machine="CPU", batch_sizes=(1,), repeats=1,
+        variants=(Variant(), Variant(execution="export_aot")), iterations=60,
+        workload={"task": "infer"},
+    )  # fmt: skip
+    runs = measured(store, experiment)
+    exported = runs[1]
+    first, second, third, *_ = exported.epochs
+    assert exported.run.started_at
+    early = as_of(runs, exported.run.started_at + 4)[1]
+    assert words(early, exported.run.started_at + 4)["exporting, 4 s so far"] == "compiling"
+    later = as_of(runs, third.started_at + 0.01)[1]
+    assert later.epochs == (first, second)
+    assert words(later, third.started_at + 0.01)["iteration 27 of 60"] == "now"
+    assert "exported in 41.0 s" in words(later, third.started_at + 0.01)
