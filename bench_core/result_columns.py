@@ -19,7 +19,8 @@ MEANINGS = {
     "wall_seconds": "the whole epoch without its evaluation, compiling included",
     "data_wait_seconds": "part of the epoch spent waiting for data",
     "compile_seconds": "part of the epoch spent inside the compiler's own start and end windows",
-    "compile_windows": "these windows: trigger, offset from the epoch's start, length; JSON",
+    "compile_windows": "these windows: trigger, offset from the epoch's start, length, and in "
+    "inference the iteration of the block, counted from 0; JSON",
     "epoch_samples": "samples that went through in this epoch",
     "loss": "mean training loss of the epoch",
     "evaluation_seconds": "the evaluation after the epoch, if any",
@@ -28,13 +29,16 @@ MEANINGS = {
     "peak_memory_bytes": "most memory in use in this epoch: allocated on a GPU, resident on a CPU",
     "peak_reserved_bytes": "most memory that PyTorch's allocator reserved on the GPU in this epoch",
     "foreign_cpu_share": "share of the machine's CPU time that other processes took, 0 to 1",
-    "step_count": "steps of the epoch; the columns below sum up their single times",
+    "step_count": "steps (inference: iterations); the columns below sum up their single times",
     "step_seconds_sum": "sum over the steps (without the wait for data)",
     "step_seconds_min": "shortest step",
     "step_seconds_p5": "5 % of the steps were at most this long",
     "step_seconds_p50": "median step",
     "step_seconds_p95": "95 % of the steps were at most this long",
     "step_seconds_max": "longest step",
+    "iteration_seconds": "latency of every iteration of the block by the wall clock; JSON; "
+    "inference only",
+    "device_seconds": "the same iterations by the GPU's own clock; JSON; inference only",
     "task": "what is executed: train or infer",
     "dataset": "synthetic, cifar10 or imagefolder",
     "dataset_path": "folder of an imagefolder data set",
@@ -123,4 +127,34 @@ MEANINGS = {
     "started_at": "when the run began",
     "ended_at": "when the run ended",
     "priming_seconds": "time to fill the warm cache before the run",
+}
+
+# Of the summary, one row a run, beside the columns that identify it.
+SUMMARY_MEANINGS = {
+    "failure": "why the run failed, in one of a few fixed words",
+    "label": "the user's own words",
+    "torch": "version of torch",
+    "measured_at": "when the run began, as ISO 8601 in UTC",
+    "unit": "what is timed and compared: epoch in training, iteration in inference",
+    "measured": "epochs or iterations that were measured",
+    "first_seconds": "the first epoch; in inference the wait for the first answer, tracing or "
+    "exporting included",
+    "steady_from": "the epoch or iteration from which on the run is steady, counted from 1",
+    "steady_count": "steady epochs or iterations",
+    "steady_seconds": "their median",
+    "steady_spread": "how far they scatter: 1.4826 times the median absolute deviation, as a share "
+    "of the median",
+    "p50_seconds": "50 % of the steady iterations took at most this long; inference only",
+    "p90_seconds": "90 % of the steady iterations took at most this long; inference only",
+    "p99_seconds": "99 % of the steady iterations took at most this long; inference only",
+    "no_steady_state": "why the run has no steady state",
+    "startup_excess_seconds": "what the unsteady epochs or iterations took beyond as many steady "
+    "ones, tracing or exporting included",
+    "compile_seconds": "time inside the compiler in all epochs or iterations",
+    "execution_seconds": "spent on tracing, freezing or exporting before the first call",
+    "priming_seconds": "time to fill the warm cache before the run",
+    "peak_memory_bytes": "most memory in use in any epoch: allocated on a GPU, resident on a CPU",
+    "effective": "what was asked for beside what really happened",
+    "parity": "whether the variant computes what eager computes: same, closer to fp64 than eager, "
+    "differs or not checked",
 }

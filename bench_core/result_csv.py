@@ -8,7 +8,8 @@ numbers. Standard library only: the command line writes this file where pandas i
 How a cell reads: empty is "not known" (or an empty text), numbers have full precision, booleans
 are `true` and `false`, lists and mappings are JSON. A text that a spreadsheet would run as a
 formula gets an apostrophe in front, and so does one that begins with an apostrophe: taking one
-leading apostrophe away restores every text. Only the times of single steps are summed up.
+leading apostrophe away restores every text. Only the times of a training's single steps are summed
+up: in inference a row is a block of iterations, and holds every latency.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared
-from bench_core.result_columns import MEANINGS
+from bench_core.result_columns import MEANINGS, SUMMARY_MEANINGS
 from bench_core.run import Run
 from bench_core.spec import Frozen, Measurement, Variant, Workload
 
@@ -67,6 +68,9 @@ NOT_WRITTEN = {
 
 # An epoch's fields whose names a run's facts have too.
 EPOCH_NAMES = {"samples": "epoch_samples", "started_at": "epoch_started_at"}
+# Single times: in training summed up, in inference lists of their own.
+TIMES = ("step_seconds", "device_seconds")
+LATENCY_COLUMNS = ("iteration_seconds", "device_seconds")
 STEP_COLUMNS = (
     "step_count",
     "step_seconds_sum",
@@ -97,8 +101,9 @@ IDENTITY: dict[str, Callable[[Run], Any]] = {
 
 
 def _epoch_columns() -> tuple[str, ...]:
-    fields = [name for name in Epoch.model_fields if name not in ("event", "step_seconds")]
-    return tuple(EPOCH_NAMES.get(name, name) for name in fields) + STEP_COLUMNS
+    fields = [name for name in Epoch.model_fields if name not in ("event", *TIMES)]
+    names = tuple(EPOCH_NAMES.get(name, name) for name in fields)
+    return names + STEP_COLUMNS + LATENCY_COLUMNS
 
 
 def _fact_columns() -> tuple[str, ...]:
@@ -127,7 +132,13 @@ def rows(run: Run, epochs: Sequence[Epoch]) -> Iterator[dict[str, str]]:
     if not epochs:
         yield {**identity, **facts}
     for position, epoch in enumerate(epochs):
-        yield {**identity, **_epoch(epoch), **(facts if position == 0 else {})}
+        latencies = _latencies(epoch) if run.spec.workload.task == "infer" else {}
+        yield {
+            **identity,
+            **_epoch(epoch),
+            **latencies,
+            **(facts if position == 0 else {}),
+        }
 
 
 def write(file: TextIO, runs: Iterable[Run], epochs: Mapping[int, Sequence[Epoch]]) -> None:
@@ -145,20 +156,46 @@ SUMMARY: dict[str, Callable[[Measured], Any]] = {
     "label": lambda one: one.run.spec.measurement.label,
     "torch": lambda one: one.run.environment and one.run.environment.torch,
     "measured_at": lambda one: _iso(one.run.started_at),
-    "epochs_measured": lambda one: len(one.epochs),
-    "first_epoch_seconds": lambda one: one.first_seconds,
-    "steady_from_epoch": lambda one: None if one.steady.first is None else one.steady.first + 1,
-    "steady_epochs": lambda one: one.steady.count,
-    "steady_epoch_seconds": lambda one: one.steady.median_seconds,
+    "unit": lambda one: one.unit,
+    "measured": lambda one: len(one.series_seconds),
+    "first_seconds": lambda one: one.first_seconds,
+    "steady_from": lambda one: None if one.steady.first is None else one.steady.first + 1,
+    "steady_count": lambda one: one.steady.count,
+    "steady_seconds": lambda one: one.steady.median_seconds,
     "steady_spread": lambda one: one.steady.spread,
+    "p50_seconds": lambda one: _percentile(one, 50),
+    "p90_seconds": lambda one: _percentile(one, 90),
+    "p99_seconds": lambda one: _percentile(one, 99),
     "no_steady_state": lambda one: one.steady.reason,
     "startup_excess_seconds": lambda one: one.excess_seconds,
     "compile_seconds": lambda one: one.compile_seconds if one.epochs else None,
+    "execution_seconds": lambda one: one.run.prepared and one.run.prepared.execution_seconds,
     "priming_seconds": lambda one: one.run.priming_seconds,
     "peak_memory_bytes": lambda one: max(
         (e.peak_memory_bytes for e in one.epochs if e.peak_memory_bytes is not None), default=None
     ),
+    "effective": lambda one: _effective(one.run),
+    "parity": lambda one: (
+        one.run.aftermath and one.run.aftermath.parity and one.run.aftermath.parity.verdict
+    ),
 }
+
+
+def _percentile(one: Measured, q: int) -> float | None:
+    """Of the steady iterations. A handful of epochs has no percentiles worth the name."""
+    if one.unit == "epoch" or not one.steady_seconds:
+        return None
+    return statistics.quantiles(one.steady_seconds, n=100, method="inclusive")[q - 1]
+
+
+def _effective(run: Run) -> str | None:
+    found = run.aftermath.effective if run.aftermath else None
+    if found is None:
+        return None
+    return "; ".join(
+        f"{finding.asked}: {finding.got}" + ("" if finding.met else " (not met)")
+        for finding in found
+    )
 
 
 def write_summary(file: TextIO, measured: Iterable[Measured]) -> None:
@@ -200,7 +237,8 @@ def _facts(run: Run) -> dict[str, str]:
     facts = {name: _cell(getattr(run, name)) for name in RUN_FACTS}
     for prefix, _, part_of in PARTS:
         part = part_of(run)
-        facts |= {prefix + name: _cell(value) for name, value in (part or ())}
+        values = part.model_dump() if part else {}
+        facts |= {prefix + name: _cell(value) for name, value in values.items()}
     return {name: cell for name, cell in facts.items() if name in FACT_COLUMNS}
 
 
@@ -208,10 +246,17 @@ def _epoch(epoch: Epoch) -> dict[str, str]:
     cells = {
         EPOCH_NAMES.get(name, name): _cell(value)
         for name, value in epoch
-        if name not in ("event", "step_seconds", "compile_windows")
+        if name not in ("event", "compile_windows", *TIMES)
     }
-    windows = [window.model_dump(exclude={"event"}) for window in epoch.compile_windows]
+    windows = [
+        window.model_dump(exclude={"event"}, exclude_none=True) for window in epoch.compile_windows
+    ]
     return {**cells, "compile_windows": _cell(windows), **_steps(epoch.step_seconds)}
+
+
+def _latencies(block: Epoch) -> dict[str, str]:
+    lists = zip(LATENCY_COLUMNS, (block.step_seconds, block.device_seconds), strict=True)
+    return {name: _cell(seconds) for name, seconds in lists if seconds}
 
 
 def _steps(seconds: tuple[float, ...]) -> dict[str, str]:
@@ -236,6 +281,15 @@ class Column:
 def columns_table() -> list[Column]:
     """Every column in the order of the file: name, unit, meaning."""
     return [Column(name, _unit(name), MEANINGS.get(name, "")) for name in COLUMNS]
+
+
+def summary_table() -> list[Column]:
+    """The columns of `write_summary` after those that identify the run."""
+    units = {"measured_at": ""}  # not the number of seconds that our other times of day are
+    return [
+        Column(name, units.get(name, _unit(name)), SUMMARY_MEANINGS.get(name, ""))
+        for name in SUMMARY
+    ]
 
 
 def _unit(name: str) -> str:

@@ -201,13 +201,14 @@ def test_ended_inference_runs_teach_the_estimate(tmp_path: Path) -> None:
         epochs = store.epochs([run.number for run in runs])
         known = [presets.known_run(run, epochs[run.number]) for run in runs]
     eager, compiled, exported = (one for one in known if one)
-    assert eager[1:] == (pytest.approx(0.046, rel=0.03), None)
-    assert compiled[1:] == (pytest.approx(0.055, rel=0.03), pytest.approx(31.0))
-    assert exported[1:] == (pytest.approx(0.040, rel=0.03), pytest.approx(41.0))
+    calls = [eager[1], compiled[1], exported[1]]
+    assert calls == pytest.approx([0.046, 0.055, 0.040], rel=0.03)
+    assert eager[2] is None
+    assert [compiled[2], exported[2]] == pytest.approx([31, 41])
     for run, taught in zip(runs, (eager, compiled, exported), strict=True):
         [seconds] = presets.seconds_of_runs([run.spec], [eager, compiled, exported])
-        calls = run.spec.measurement.iterations * taught[1]
-        assert seconds == pytest.approx(presets.CPU_START_SECONDS + calls + (taught[2] or 0.0))
+        calling = run.spec.measurement.iterations * taught[1]
+        assert seconds == pytest.approx(presets.CPU_START_SECONDS + calling + (taught[2] or 0.0))
 
 
 def test_a_function_and_a_model_teach_each_other_nothing() -> None:

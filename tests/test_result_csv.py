@@ -18,20 +18,24 @@ from bench_core.events import (
     CompileWindow,
     Environment,
     Epoch,
+    Finding,
     Prepared,
 )
 from bench_core.measured import measure
+from bench_core.result_columns import SUMMARY_MEANINGS
 from bench_core.result_csv import (
     COLUMNS,
     columns_table,
     defused,
     restored,
+    summary_table,
     write,
     write_summary,
 )
 from bench_core.run import Run
 from bench_core.spec import Experiment, Variant
 from bench_core.store import Store
+from tests.planted import planted_experiment
 
 ENVIRONMENT = Environment(
     machine="laptop",
@@ -119,7 +123,7 @@ def test_every_field_of_the_models_has_a_column_of_its_own():
         for field in set(model.model_fields) - {"event"}:
             column = prefix + field
             assert column in COLUMNS or column == "env_machine", column
-    for field in set(Epoch.model_fields) - {"event", "step_seconds"}:
+    for field in set(Epoch.model_fields) - {"event", *result_csv.TIMES}:
         assert result_csv.EPOCH_NAMES.get(field, field) in COLUMNS, field
 
 
@@ -132,11 +136,16 @@ def test_every_fact_of_a_run_is_written_or_left_out_on_purpose():
 def test_every_column_says_what_it_means():
     assert [column.name for column in columns_table() if not column.meaning] == []
     assert set(result_csv.MEANINGS) == set(COLUMNS)
+    assert set(SUMMARY_MEANINGS) == set(result_csv.SUMMARY)
+    assert [column.name for column in summary_table() if not column.meaning] == []
     units = {column.name: column.unit for column in columns_table()}
     assert units["wall_seconds"] == units["step_seconds_p95"] == "s"
     assert units["env_memory_bytes"] == "bytes"
     assert units["ended_at"] == "Unix seconds"
+    assert units["iteration_seconds"] == units["device_seconds"] == "s"
     assert units["batch_size"] == ""
+    of_summary = {column.name: column.unit for column in summary_table()}
+    assert (of_summary["p99_seconds"], of_summary["measured_at"]) == ("s", "")
 
 
 def test_a_run_is_one_row_an_epoch_with_its_facts_on_the_first(store):
@@ -233,14 +242,88 @@ def test_the_summary_is_one_row_a_run_with_what_is_computed(store):
     measured, waiting = csv.DictReader(io.StringIO(file.getvalue(), newline=""))
     assert measured["run_id"] == run.id
     assert measured["label"] == "'=cmd"
-    assert measured["epochs_measured"] == "6"
-    assert float(measured["steady_epoch_seconds"]) == 2.0
+    assert (measured["unit"], measured["measured"]) == ("epoch", "6")
+    assert float(measured["steady_seconds"]) == 2.0
     assert float(measured["compile_seconds"]) == 30.0
     assert measured["measured_at"].endswith("+00:00")
     assert waiting["status"] == "queued"
     assert waiting["no_steady_state"] == "No epoch was measured."
-    unknown = ("measured_at", "first_epoch_seconds", "steady_epoch_seconds", "compile_seconds")
+    unknown = ("measured_at", "first_seconds", "steady_seconds", "compile_seconds")
     assert [waiting[name] for name in unknown] == [""] * 4
+    assert [measured[f"p{q}_seconds"] for q in (50, 90, 99)] == [""] * 3
+
+
+def inferred(store: Store) -> list[Run]:
+    experiment = planted_experiment(
+        store, models=("resnet18",), machine="CPU", batch_sizes=(1,), repeats=1, iterations=60,
+        variants=(Variant(), Variant(execution="onednn_graph"), Variant(execution="compile")),
+        workload={"task": "infer"},
+    )  # fmt: skip
+    return store.runs(experiment.id)
+
+
+def test_inference_keeps_every_latency_and_a_block_is_a_row(store):
+    runs = inferred(store)
+    stored = store.epochs([run.number for run in runs])
+    rows = written(store, runs)
+    assert len(rows) == 3 * 4  # the first call, 25, 25 and 9 iterations
+    for run in runs:
+        own = [row for row in rows if row["run_id"] == run.id]
+        latencies = [tuple(json.loads(row["iteration_seconds"])) for row in own]
+        assert latencies == [block.step_seconds for block in stored[run.number]]
+        assert sum(map(len, latencies)) == 60
+        assert {row["device_seconds"] for row in own} == {""}, "no GPU gave any"
+    assert rows[1]["step_count"] == "25"
+    assert json.loads(rows[-4]["compile_windows"])[0]["iteration"] == 0
+    assert [float(row["prepared_execution_seconds"]) for row in rows[::4]] == [0, 1.3, 0]
+    assert json.loads(rows[4]["after_effective"])[0]["got"] == "22 fused groups"
+    assert json.loads(rows[4]["after_parity"])["verdict"] == "same"
+
+
+def test_a_gpus_own_times_are_kept_beside_the_wall_clocks(store):
+    [run, *_] = inferred(store)
+    store.add_epoch(
+        run.number, epoch(5, step_seconds=(0.02, 0.03), device_seconds=(0.1 + 0.2, 0.01), loss=None)
+    )
+    last = written(store, [run])[-1]
+    assert json.loads(last["iteration_seconds"]) == [0.02, 0.03]
+    assert json.loads(last["device_seconds"]) == [0.1 + 0.2, 0.01]
+
+
+def test_training_keeps_no_lists_of_single_times(store):
+    for row in written(store, [measured_run(store)]):
+        assert row["iteration_seconds"] == row["device_seconds"] == ""
+        assert row["step_count"] == "21"
+
+
+def test_the_summary_of_inference_has_percentiles_the_first_call_and_what_really_happened(store):
+    runs = inferred(store)
+    stored = store.epochs([run.number for run in runs])
+    file = io.StringIO(newline="")
+    write_summary(file, [measure(run, stored[run.number]) for run in runs])
+    eager, onednn, compiled = csv.DictReader(io.StringIO(file.getvalue(), newline=""))
+    assert (eager["unit"], eager["measured"], eager["steady_from"]) == ("iteration", "60", "4")
+    steady = sorted(s for block in stored[runs[0].number] for s in block.step_seconds)
+    assert min(steady) < float(eager["p50_seconds"]) <= float(eager["p90_seconds"])
+    assert float(eager["p90_seconds"]) < float(eager["p99_seconds"]) < max(steady)
+    assert float(eager["p50_seconds"]) == pytest.approx(float(eager["steady_seconds"]))
+    first = stored[runs[1].number][0].step_seconds[0]
+    assert float(onednn["first_seconds"]) == pytest.approx(first + 1.3)
+    assert float(onednn["execution_seconds"]) == 1.3
+    assert (onednn["effective"], onednn["parity"]) == ("oneDNN Graph: 22 fused groups", "same")
+    assert float(compiled["compile_seconds"]) == 31.0
+    assert eager["effective"] == eager["parity"] == ""
+
+
+def test_what_was_not_got_is_said_in_the_summary(store):
+    run = measured_run(store)
+    unmet = Finding(asked="mode max-autotune", got="too few multiprocessors", met=False)
+    store.set_aftermath(run.number, Aftermath(effective=(unmet,)))
+    file = io.StringIO(newline="")
+    again = store.run(run.number)
+    write_summary(file, [measure(again, store.epochs([run.number])[run.number])])
+    [row] = csv.DictReader(io.StringIO(file.getvalue(), newline=""))
+    assert row["effective"] == "mode max-autotune: too few multiprocessors (not met)"
 
 
 def test_writing_needs_the_standard_library_and_pydantic_only():
