@@ -98,14 +98,13 @@ def test_a_compile_window_names_its_iteration(tmp_path: Path) -> None:
     assert len(windows) > 1 and all(number > 0 for number in windows[1:])
 
 
-@pytest.mark.parametrize("variant", [EAGER, FAST_COMPILE], ids=lambda one: one.name)
 @pytest.mark.parametrize(
-    ("workload", "enabled", "inference"),
+    ("variant", "workload", "enabled", "inference"),
     [
-        ({}, False, False),
-        ({"grad_mode": "inference_mode"}, False, True),
-        ({"grad_mode": "inference_mode", "compile_in_grad_mode": True}, False, True),
-        ({"backward": True}, True, False),
+        (EAGER, {}, False, False),
+        (EAGER, {"grad_mode": "inference_mode"}, False, True),
+        (FAST_COMPILE, {"grad_mode": "inference_mode", "compile_in_grad_mode": True}, False, True),
+        (FAST_COMPILE, {"backward": True}, True, False),
     ],
 )
 def test_the_grad_mode_is_the_one_asked_for(
