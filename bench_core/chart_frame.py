@@ -17,6 +17,7 @@ import plotly.graph_objects as go
 # Beyond these a chart is slow to draw; markers cost most.
 MOST_POINTS = 300
 MOST_MARKERS = 60
+MOST_LOG_TICKS = 8
 
 # For st.plotly_chart(config=CONFIG); the live chart has the same in its own code.
 CONFIG: dict[str, Any] = {
@@ -46,7 +47,8 @@ class Style(NamedTuple):
 
 GRAY = "#7A8594"
 ORANGE = "#E0590B"
-# A plain dash means a warm cache, dots a projection: arms are told apart by other patterns.
+# A plain dash means a warm cache, dots a projection: arms are told apart by other patterns, and
+# executions, whose times are too noisy for patterns, by colours of their own.
 ARM_STYLES = {
     "eager": Style(GRAY, "solid", "circle"),
     "compile": Style(ORANGE, "solid", "circle"),
@@ -54,9 +56,13 @@ ARM_STYLES = {
     "compile max-autotune": Style(ORANGE, "longdashdot", "square"),
     "compile max-autotune-no-cudagraphs": Style(ORANGE, "16px,3px,3px,3px,3px,3px", "triangle-up"),
     "compile lite": Style(ORANGE, "10px,3px,2px,3px", "x"),
+    "compile_frozen": Style("#A0694B", "solid", "square"),
+    "export_aot": Style("#C13BB5", "solid", "diamond"),
+    "jit_trace_frozen": Style("#1E9E8A", "solid", "triangle-up"),
+    "onednn_graph": Style("#6A5ACD", "solid", "x"),
 }
-# Compiled arms with other arguments, in the order in which they are drawn. The first is solid
-# unless plain compile is beside it.
+# Compiled arms with other arguments, in the order in which they are drawn, in the colour of their
+# execution. The first is solid unless the same without arguments is beside it.
 OTHER_ARM_STYLES = (
     Style(ORANGE, "dashdot", "cross"),
     Style(ORANGE, "longdashdot", "star"),
@@ -79,8 +85,10 @@ def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
         if arm in ARM_STYLES:
             styles[arm] = ARM_STYLES[arm]
             continue
-        styles[arm] = OTHER_ARM_STYLES[others % len(OTHER_ARM_STYLES)]
-        if not others and "compile" not in arms:
+        execution = arm.split(" ")[0]
+        color = ARM_STYLES.get(execution, OTHER_ARM_STYLES[0]).color
+        styles[arm] = OTHER_ARM_STYLES[others % len(OTHER_ARM_STYLES)]._replace(color=color)
+        if not others and execution not in arms:
             styles[arm] = styles[arm]._replace(dash="solid")
         others += 1
     return styles
@@ -120,13 +128,19 @@ def thinned(
 # The frame that all figures share
 
 
+# The longest time that an axis shows in a unit, the seconds of one unit, and its name.
+TIME_UNITS = (
+    (1e-4, 1e-6, "µs"),
+    (1.0, 1e-3, "ms"),
+    (1000.0, 1.0, "s"),
+    (3 * 3600.0, 60.0, "min"),
+    (math.inf, 3600.0, "h"),
+)
+
+
 def axis_unit(longest_seconds: float) -> tuple[float, str]:
     """How many seconds one of the axis' units has, and its name."""
-    if longest_seconds < 1:
-        return 1e-3, "ms"
-    if longest_seconds < 1000:
-        return 1.0, "s"
-    return (60.0, "min") if longest_seconds < 3 * 3600 else (3600.0, "h")
+    return next((size, name) for longest, size, name in TIME_UNITS if longest_seconds < longest)
 
 
 def framed(figure: go.Figure, title: str, uirevision: str, x: str, suffix: str) -> go.Figure:
@@ -222,14 +236,19 @@ def on_log_axes(figure: go.Figure, *, y: bool = True) -> go.Figure:
     """The figure on logarithmic axes; `y=False` for values that may be negative."""
     figure.update_xaxes(_log_axis([trace.x for trace in figure.data], ""))
     if y:
-        # A bar may stand on a base: its top and its foot are what is drawn.
-        drawn = [_values(trace.y) + _values(getattr(trace, "base", None)) for trace in figure.data]
-        drawn += [_values(trace.base) for trace in figure.data if trace.type == "bar"]
-        figure.update_yaxes(_log_axis(drawn, figure.layout.yaxis.ticksuffix or ""))
+        log_y(figure)
     for note in figure.layout.annotations:  # plotly wants their places as logarithms
         note.x = math.log10(note.x)
         note.y = math.log10(note.y) if y else note.y
     return figure
+
+
+def log_y(figure: go.Figure) -> None:
+    """The y axis as a logarithmic one. What is drawn must lie above 0; no annotation is moved."""
+    # A bar may stand on a base: its top and its foot are what is drawn.
+    drawn = [_values(trace.y) + _values(getattr(trace, "base", None)) for trace in figure.data]
+    drawn += [_values(trace.base) for trace in figure.data if trace.type == "bar"]
+    figure.update_yaxes(_log_axis(drawn, figure.layout.yaxis.ticksuffix or ""))
 
 
 def _values(values: Any) -> np.ndarray:
@@ -245,5 +264,17 @@ def _log_axis(drawn: Sequence[Any], suffix: str) -> dict[str, Any]:
     axis = {"type": "log", "range": None, "autorange": True, "rangemode": "normal", "dtick": None}
     if len(inside) < 3:  # less than a decade: plotly's ticks are even there
         return {**axis, "tickmode": "auto"}
-    words = [f"{tick:g}{suffix}" for tick in inside]
+    if len(inside) > MOST_LOG_TICKS:
+        inside = [tick for tick in inside if math.log10(tick).is_integer()]
+    words = [_tick_text(tick, suffix) for tick in inside]
     return {**axis, "tickmode": "array", "tickvals": inside, "ticktext": words}
+
+
+def _tick_text(tick: float, suffix: str) -> str:
+    """`50 ms` also on an axis of seconds: over several decades one unit does not fit all."""
+    sizes = {name: size for _, size, name in TIME_UNITS[:3]}
+    if suffix.strip() not in sizes:
+        return f"{tick:g}{suffix}"
+    seconds = tick * sizes[suffix.strip()]
+    name = "s" if seconds >= 1 else "ms" if seconds >= 0.999e-3 else "µs"
+    return f"{seconds / sizes[name]:g}\u00a0{name}"

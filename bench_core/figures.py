@@ -25,25 +25,34 @@ from bench_core.chart_frame import (
     framed,
     label,
     line_look,
+    log_y,
     thinned,
 )
-from bench_core.measured import Measured
+from bench_core.measured import Arm, Measured
 from bench_core.pairing import Comparison
 from bench_core.spec import Cache
 from bench_core.stats import BreakEven
-from bench_core.units import interval_text, seconds_text
+from bench_core.units import count_text, interval_text, seconds_text
 
-# By epoch
+# A first call so much longer than the others is drawn on a logarithmic axis.
+FAR_ABOVE = 20.0
+
+# By epoch, or in inference by iteration
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One run by epoch: wall seconds of epochs 1, 2, ... and the compiler's part of each."""
+    """One run by epoch: wall seconds of epochs 1, 2, ... and the compiler's part of each.
+
+    In inference by iteration; the first one holds what was spent on tracing or exporting before
+    it, as part of its compile seconds: it is the wait for the first answer.
+    """
 
     arm: str
     seconds: Sequence[float]
     compile_seconds: Sequence[float] = ()
     name: str = ""  # tells runs of one arm apart: `repeat 2, warm cache`
+    unit: str = "epoch"
 
     @classmethod
     def of(cls, measured: Measured) -> Line:
@@ -51,12 +60,30 @@ class Line:
         words = [f"repeat {spec.measurement.repeat}"]
         if spec.variant.cache:
             words.append(f"{spec.variant.cache} cache")
+        before = measured.execution_seconds
         return cls(
             arm=spec.variant.name,
-            seconds=measured.series_seconds,
-            compile_seconds=measured.series_compile_seconds,
+            seconds=_with_first(measured.series_seconds, before),
+            compile_seconds=_with_first(measured.series_compile_seconds, before),
             name=", ".join(words),
+            unit=measured.unit,
         )
+
+
+def _with_first(series: Sequence[float], more: float) -> Sequence[float]:
+    return [series[0] + more, *series[1:]] if series and more else series
+
+
+def mean_series(arm: Arm, cache: Cache | None = None) -> list[float]:
+    """The arm's mean epochs from `cache`; of iterations the first is the wait for an answer."""
+    series, first = arm.mean_series(cache), arm.first_seconds(cache)
+    if series and first is not None and arm.runs[0].unit == "iteration":
+        series[0] = first
+    return series
+
+
+def _unit_of(drawn: Sequence[Line | Saved]) -> str:
+    return drawn[0].unit if drawn else "epoch"
 
 
 def epoch_seconds(
@@ -65,20 +92,26 @@ def epoch_seconds(
     """Seconds per epoch, a line a run; what of it was compiling is hatched, on top of the rest.
 
     Several runs of an arm share its colour and are thinner. `epochs`: how far the axis reaches.
+    In inference latencies by iteration, on a logarithmic axis where a first one is far above the
+    others.
     """
     figure = go.Figure()
     styles = arm_styles([line.arm for line in lines])
+    of_iterations = _unit_of(lines) == "iteration"
     longest = max((max(line.seconds) for line in lines if len(line.seconds)), default=1.0)
-    size, unit = axis_unit(max(longest, 1.0))
+    size, unit = axis_unit(longest if of_iterations else max(longest, 1.0))
     last = max([epochs or 1, *(len(line.seconds) for line in lines)])
     runs_of = {arm: sum(line.arm == arm for line in lines) for arm in styles}
     # Beside each other hundreds of lines cost as much as one long one.
     most = max(60, min(MOST_POINTS, 2400 // max(1, len(lines))))
+    hatched = "of which compiling or tracing" if of_iterations else "of which compiling"
     named: set[str] = set()
     for line in lines:
         seconds = np.asarray(line.seconds, dtype=float) / size
         compiling = np.zeros(len(seconds))
         compiling[: len(line.compile_seconds)] = np.asarray(line.compile_seconds) / size
+        # What is left of it stands above 0 for a logarithmic axis, whatever two clocks say.
+        compiling = np.minimum(compiling, 0.999 * seconds)
         busy = np.flatnonzero(compiling > 0)
         if not len(seconds):
             continue
@@ -90,7 +123,7 @@ def epoch_seconds(
                 y=np.array([compiling[shown]]),
                 base=np.array([seconds[shown] - compiling[shown]]),
                 width=max(0.7, last / 60),
-                name="of which compiling",
+                name=hatched,
                 legendgroup="compiling",
                 legendrank=2000,
                 showlegend="compiling" not in named,
@@ -112,21 +145,29 @@ def epoch_seconds(
             **line_look(style, 2 if runs_of[line.arm] == 1 else 1.2, len(at)),
         )
         named.add(line.arm)
-    framed(figure, title, uirevision, "epoch", f" {unit}")
+    framed(figure, title, uirevision, _unit_of(lines), f" {unit}")
     figure.update_layout(barmode="overlay")
     figure.update_xaxes(range=[0.5 - last * 0.012, last + 0.5 + last * 0.012], **_epoch_ticks(last))
     figure.update_yaxes(rangemode="tozero")
+    if of_iterations and any(_starts_far_above(line) for line in lines):
+        log_y(figure)
+        # A revision of its own: a zoom in seconds would be read as one in decades.
+        figure.update_yaxes(uirevision=f"{uirevision} decades")
     return figure
 
 
+def _starts_far_above(line: Line) -> bool:
+    return len(line.seconds) > 1 and line.seconds[0] > FAR_ABOVE * float(np.median(line.seconds))
+
+
 def _epoch_ticks(last: int) -> dict[str, Any]:
-    """Whole epochs only."""
+    """Whole epochs or iterations only."""
     return {"tickmode": "linear", "tick0": 0, "dtick": 1} if last <= 6 else {"nticks": 8}
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Seconds by which a candidate is ahead of its baseline at each epoch's end.
+    """Seconds by which a candidate is ahead of its baseline at each epoch's or iteration's end.
 
     `gain_seconds`: what a further steady epoch adds; with it the line goes on, dotted. `even`: the
     break-even that is marked. `low` and `high` are the ends of a band around the line.
@@ -139,11 +180,12 @@ class Saved:
     even: BreakEven | None = None
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+    unit: str = "epoch"
 
     @classmethod
     def of(cls, pair: Comparison, cache: Cache | None) -> Saved | None:
         """The candidate's runs that started from `cache` (None: all) against the baseline's."""
-        after, before = pair.candidate.mean_series(cache), pair.baseline.mean_series()
+        after, before = mean_series(pair.candidate, cache), mean_series(pair.baseline)
         if not after or not before:
             return None
         saved = stats.seconds_saved(before, after)
@@ -158,14 +200,17 @@ class Saved:
             seconds=saved,
             warm=cache == "warm",
             gain_seconds=steady - pair.candidate.steady_seconds,
-            even=pair.break_even(cache) if cache and pair.differs else None,
+            even=break_even_from(pair, cache) if pair.differs else None,
             low=band[0],
             high=band[1],
+            unit=pair.unit,
         )
 
     @classmethod
     def from_cold(cls, pair: Comparison) -> Saved | None:
         """From a cold cache, else without any; None where neither was measured."""
+        if pair.candidate.variant.cache is None:  # it has no cache to start from
+            return cls.of(pair, None)
         return cls.of(pair, "cold") or cls.of(pair, "off")
 
     @property
@@ -179,6 +224,20 @@ class Saved:
         if self.gain_seconds is None or not len(self.seconds):
             return None
         return self.seconds[-1] + (epoch - len(self.seconds)) * self.gain_seconds
+
+
+def break_even_from(pair: Comparison, cache: Cache | None) -> BreakEven | None:
+    """None also for runs that found their cache partly warm, of which no start can be told."""
+    if cache is None and pair.candidate.variant.cache:
+        return None
+    return pair.break_even(cache or "cold")
+
+
+def place_text(unit: str, number: int, projected: bool) -> str:
+    """`epoch 14`, `about iteration 3 900`: what lies far ahead is not known to the last digit."""
+    if not projected:
+        return f"{unit} {count_text(number)}"
+    return f"about {unit} {count_text(float(f'{number:.1e}') if number >= 100 else number)}"
 
 
 def seconds_saved(
@@ -199,7 +258,7 @@ def seconds_saved(
     measured = max((len(curve.seconds) for curve in curves), default=0)
     last = max(epochs or 1, measured)
     ends = [abs(end) for curve in curves for end in (*curve.seconds, curve.at(last) or 0.0)]
-    size, unit = axis_unit(max([1.0, *ends]))
+    size, unit = axis_unit(max(ends, default=0.0) or 1.0)
     zero = styles[baseline]
     figure.add_scatter(
         x=np.array([0, last]),
@@ -260,16 +319,16 @@ def seconds_saved(
         height = curve.at(even.epoch)
         if height is not None:
             words = "ahead until" if even.kind == "ahead until" else "even at"
-            about = "about " if even.epoch > len(curve.seconds) else ""
+            place = place_text(curve.unit, even.epoch, even.epoch > len(curve.seconds))
             add_mark(
                 figure,
                 even.epoch,
                 height / size,
-                f"{words} {about}epoch {even.epoch}",
+                f"{words} {place}",
                 styles[curve.arm].color,
                 right=even.epoch < last * 0.7,
             )
-    framed(figure, title, uirevision, "epoch", f" {unit}")
+    framed(figure, title, uirevision, _unit_of(curves), f" {unit}")
     figure.update_xaxes(range=[-last * 0.015, last * 1.02], **_epoch_ticks(last))
     return figure
 
@@ -290,7 +349,7 @@ def cumulative_seconds(
     figure = go.Figure()
     styles = arm_styles([line.arm for line in lines])
     totals = [np.concatenate([[0.0], np.cumsum(line.seconds)]) for line in lines]
-    size, unit = axis_unit(max([1.0, *(total[-1] for total in totals)]))
+    size, unit = axis_unit(max((total[-1] for total in totals), default=0.0) or 1.0)
     last = max([epochs or 1, *(len(line.seconds) for line in lines)])
     for line, total in zip(lines, totals, strict=True):
         at = thinned(total)
@@ -305,8 +364,9 @@ def cumulative_seconds(
         height = float(totals[-1][even.epoch]) / size
         color = styles[lines[-1].arm].color
         right = even.epoch < last * 2 / 3
-        add_mark(figure, even.epoch, height, f"even at epoch {even.epoch}", color, right)
-    framed(figure, title, uirevision, "epoch", f" {unit}")
+        place = place_text(_unit_of(lines), even.epoch, projected=False)
+        add_mark(figure, even.epoch, height, f"even at {place}", color, right)
+    framed(figure, title, uirevision, _unit_of(lines), f" {unit}")
     figure.update_xaxes(range=[-last * 0.015, last * 1.02], **_epoch_ticks(last))
     figure.update_yaxes(rangemode="tozero")
     return figure
@@ -475,6 +535,6 @@ def _paler(color: str, times: int) -> str:
 
 
 def spark(seconds: Sequence[float], steady_seconds: float, most: int = 40) -> list[float]:
-    """A run for a table's cell: epoch / steady epoch, to be drawn on a scale from 0 to 2.5."""
+    """A run for a table's cell: its series over the steady value, to be drawn from 0 to 2.5."""
     ratios = np.asarray(seconds, dtype=float) / steady_seconds
     return [float(ratio) for ratio in ratios[thinned(ratios, most)]]

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from bench_core.chart_titles import epochs_title, saved_title, steps_title, training_caption
+from bench_core.chart_titles import (
+    epochs_title,
+    percentiles_title,
+    saved_title,
+    steps_title,
+    tails_title,
+    training_caption,
+)
 from bench_core.figures import Line, Saved
 from bench_core.measured import Measured, measure
 from bench_core.run import Run
@@ -44,6 +51,48 @@ def test_further_arms_are_named() -> None:
     assert words(title) == (
         "Compiled epochs take 61.1 s, epochs of compile max-autotune 60.0 s against 66.2 s"
     )
+
+
+def test_of_many_arms_the_fastest_is_named() -> None:
+    steady = {"eager": 66.2, "compile": 61.1, "compile lite": 62.0, "compile max-autotune": 60.0}
+    title = epochs_title([Line(arm, [1.0]) for arm in steady], steady)
+    assert words(title) == "Fastest: epochs of compile max-autotune, 60.0 s against 66.2 s of eager"
+
+
+def test_iterations_are_told_as_iterations() -> None:
+    eager = Line("eager", [0.217, 0.046], unit="iteration")
+    frozen = Line("compile_frozen", [36.0, 0.037], unit="iteration")
+    title = epochs_title([eager, frozen], {"eager": 0.046, "compile_frozen": 0.037})
+    assert words(title) == (
+        "Iterations of compile_frozen take 37.0 ms against 46.0 ms; the first answer took 36.0 s"
+    )
+    assert words(epochs_title([eager], {})) == "Eager iterations: the first took 217 ms"
+    unmeasured = Line("eager", [], unit="iteration")
+    assert epochs_title([unmeasured], {}) == "The first iteration has not ended yet"
+    even = break_even(0, 36, 0.046, 0.037, measured_epochs=3)
+    saved = Saved("compile_frozen", [-36.0], even=even, unit="iteration")
+    assert words(saved_title(saved)) == "36.0 s behind by now; even at about iteration 4\u202f000"
+    plain = Saved("compile_frozen", [-36.0, -35.9], unit="iteration")
+    assert words(saved_title(plain)) == "35.9 s behind after 2 iterations"
+
+
+def test_percentiles_are_told_of_the_arm_of_the_answer() -> None:
+    latencies = {"eager": [0.046] * 99, "compile": [0.055] * 80 + [0.060] * 20}
+    assert words(percentiles_title(latencies)) == (
+        "Half of the iterations with compile end within 55.0 ms, nine in ten within 60.0 ms"
+    )
+    assert percentiles_title({"eager": []}) == "No steady iteration yet"
+
+
+def test_a_tail_is_told_of_as_many_iterations_as_it_takes() -> None:
+    spiky = [0.055] * 190 + [0.071] * 10
+    assert words(tails_title({"eager": [0.046] * 200, "compile": spiky})) == (
+        "One iteration in a hundred takes over 71.0 ms with compile, 46.0 ms with eager"
+    )
+    assert words(tails_title({"compile": [0.055] * 30})) == (
+        "One iteration in ten takes over 55.0 ms with compile"
+    )
+    assert tails_title({}) == "No steady iteration yet"
 
 
 def test_savings_tell_when_it_is_even_and_where_it_stands() -> None:
@@ -113,6 +162,18 @@ def test_what_an_evaluation_compiled_is_told_apart(runs: list[Run]) -> None:
         "compiled for another 12.3 s."
     )
     assert words(training_caption("Seconds saved", [eager, warm])).endswith("another 1.00 s.")
+
+
+def test_in_inference_all_that_came_before_the_first_answer_counts(tmp_path: Path) -> None:
+    with Store(tmp_path / "bench.db") as store:
+        planted_experiment(
+            store, models=("resnet18",), machine="CPU", measured=0, workload={"task": "infer"}
+        )
+        run = store.runs()[0]
+    one = measure(run, [planted_epoch(run, Shape(0.046), 1)])
+    assert training_caption("Seconds saved", [one]) == (
+        "Seconds saved, all that came before the first answer counted."
+    )
 
 
 def test_steps_are_even_or_vary() -> None:

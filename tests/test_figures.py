@@ -5,7 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from bench_core.chart_frame import arm_styles, machine_styles, thinned
+from bench_core.chart_frame import (
+    ARM_STYLES,
+    arm_styles,
+    axis_unit,
+    machine_styles,
+    on_log_axes,
+    thinned,
+)
 from bench_core.figures import (
     Line,
     Saved,
@@ -14,12 +21,19 @@ from bench_core.figures import (
     absolute_seconds_by_batch,
     cumulative_seconds,
     epoch_seconds,
+    mean_series,
+    place_text,
     seconds_saved,
     spark,
     speedup_by_batch,
     step_times,
 )
+from bench_core.iteration_figures import latency_shares, running_percentiles
+from bench_core.measured import measure
+from bench_core.pairing import comparisons
 from bench_core.stats import break_even
+from bench_core.store import Store
+from tests import planted
 
 EAGER = Line("eager", [67.4, *[66.2] * 29])
 COMPILED = Line("compile", [131.1, *[61.1] * 18], [70.0, *[0.0] * 18])
@@ -139,6 +153,133 @@ def test_seconds_by_batch_have_a_bar_an_arm():
     assert figure.data[0].text[0] == "66.0\u00a0s"
 
 
+# Inference
+
+CALLS = Line("eager", [0.217, *[0.046] * 199], unit="iteration")
+COMPILED_CALLS = Line(
+    "compile", [31.05, *[0.055] * 99, 0.071, *[0.055] * 99], [31.0], unit="iteration"
+)
+
+
+def words(text):
+    return text.replace("\u00a0", " ").replace("\u202f", " ")
+
+
+def test_a_first_call_far_above_the_others_makes_the_axis_a_logarithmic_one():
+    figure = epoch_seconds([CALLS, COMPILED_CALLS], epochs=200)
+    assert figure.layout.yaxis.type == "log"
+    assert [words(tick) for tick in figure.layout.yaxis.ticktext] == ["100 ms", "1 s", "10 s"]
+    assert figure.layout.xaxis.title.text == "iteration"
+    assert epoch_seconds([CALLS], epochs=200).layout.yaxis.type is None
+    assert epoch_seconds([EAGER, COMPILED], epochs=30).layout.yaxis.type is None
+
+
+def test_compiling_stands_on_what_is_left_of_the_first_call():
+    # Two clocks: the compiler's window may come out longer than the call around it.
+    line = Line("compile", [31.0, *[0.055] * 9], [31.01], unit="iteration")
+    (bar,) = traces(epoch_seconds([line]), "of which compiling or tracing")
+    assert bar.base[0] > 0, "a logarithmic axis has no 0"
+    assert bar.base[0] + bar.y[0] == pytest.approx(31.0)
+
+
+def test_thousands_of_calls_are_thinned_and_a_spike_stays():
+    seconds = [0.05] * 10_000
+    seconds[7777] = 0.09
+    (line,) = traces(epoch_seconds([Line("eager", seconds, unit="iteration")]), "eager")
+    assert len(line.x) <= 300
+    assert max(line.y) == pytest.approx(90)
+    assert line.x[int(np.argmax(line.y))] == 7778
+
+
+def test_short_times_have_a_unit_of_their_own():
+    assert axis_unit(6e-6) == (1e-6, "µs")
+    assert axis_unit(0.0002) == (1e-3, "ms")
+    (line,) = traces(epoch_seconds([Line("eager", [6e-6] * 9, unit="iteration")]), "eager")
+    assert line.y[0] == pytest.approx(6)
+
+
+def test_a_logarithmic_axis_names_each_tick_in_a_unit_that_fits():
+    figure = on_log_axes(step_times({"eager": [0.004, 0.02, 0.8]}))
+    ticks = [words(tick) for tick in figure.layout.yaxis.ticktext]
+    assert ticks == ["5 ms", "10 ms", "20 ms", "50 ms", "100 ms", "200 ms", "500 ms"]
+
+
+def test_a_break_even_far_ahead_is_named_as_roughly_as_it_is_known():
+    assert words(place_text("iteration", 3944, projected=True)) == "about iteration 3 900"
+    assert words(place_text("iteration", 3944, projected=False)) == "iteration 3 944"
+    assert place_text("epoch", 14, projected=True) == "about epoch 14"
+
+
+@pytest.fixture
+def infer(tmp_path):
+    """A comparison of each variant with eager: measured as planted, one run an arm."""
+    words = ("eager", "compile", "export_aot", "onednn_graph")
+    arms = [planted.Variant(execution=word) for word in words]
+    with Store(tmp_path / "bench.db") as store:
+        planted.planted_experiment(
+            store,
+            models=("resnet18",),
+            batch_sizes=(1,),
+            variants=arms,
+            repeats=1,
+            machine="CPU",
+            workload={"task": "infer"},
+        )
+        runs = store.runs()
+        epochs = store.epochs([run.number for run in runs])
+    return comparisons([measure(run, epochs[run.number]) for run in runs]).pairs
+
+
+def test_seconds_saved_count_the_export_before_the_first_answer(infer):
+    _, export, _ = infer
+    assert mean_series(export.candidate)[0] == pytest.approx(41.06, abs=0.01)
+    saved = Saved.from_cold(export)
+    assert saved is not None
+    assert saved.unit == "iteration"
+    assert saved.seconds[0] == pytest.approx(0.216 - 41.06, abs=0.01)
+    assert saved.even is not None and saved.even.kind == "epoch"
+    # A break-even is where the line of the chart, gone on with, comes to zero.
+    assert saved.at(saved.even.epoch) == pytest.approx(0, abs=0.05)
+    line = Line.of(export.candidate.runs[0])
+    assert line.seconds[0] == pytest.approx(41.06, abs=0.01)
+    assert line.compile_seconds[0] == pytest.approx(41.0)
+
+
+def test_an_arm_without_a_cache_is_neither_from_a_cold_nor_from_a_warm_one(infer):
+    compiled, _, onednn = infer
+    assert Saved.of(compiled, None).even is None, "its runs found caches in no one state"
+    assert Saved.from_cold(onednn).even.kind == "epoch"
+
+
+def test_percentiles_so_far_end_at_those_of_all():
+    latencies = np.random.default_rng(1).gamma(9, 0.005, 5000)
+    figure = running_percentiles({"eager": latencies, "compile": []})
+    middle, high = figure.data
+    assert len(middle.x) <= 60
+    assert (middle.x[-1], high.x[-1]) == (5000, 5000)
+    assert middle.y[-1] == pytest.approx(1e3 * np.percentile(latencies, 50))
+    assert high.y[-1] == pytest.approx(1e3 * np.percentile(latencies, 90))
+    assert [trace.showlegend for trace in figure.data] == [True, False]
+
+
+def test_shares_rise_to_all_of_the_iterations_and_one_outlier_flattens_nothing():
+    latencies = [*np.linspace(0.040, 0.050, 999), 3.0]
+    figure = latency_shares({"eager": latencies})
+    (line,) = figure.data
+    assert line.y[-1] == 100 and line.x[-1] == pytest.approx(3000)
+    assert line.x[line.y == 50.0][0] == pytest.approx(45, abs=0.1)
+    assert figure.layout.xaxis.range[1] < 60
+    assert len(line.x) <= 300
+
+
+def test_executions_have_colours_that_no_machine_has():
+    colours = {style.color for arm, style in ARM_STYLES.items() if " " not in arm}
+    assert len(colours) == 6
+    frozen = arm_styles(["compile_frozen", "compile_frozen max-autotune"])
+    assert len({style.color for style in frozen.values()}) == 1
+    assert len({style.dash for style in frozen.values()}) == 2
+
+
 def test_an_arm_keeps_its_look_whatever_stands_beside_it():
     alone = arm_styles(["compile max-autotune"])["compile max-autotune"]
     beside = arm_styles(["eager", "compile", "compile max-autotune"])["compile max-autotune"]
@@ -170,6 +311,8 @@ def test_every_figure_carries_its_title_and_no_colours_of_a_template():
         step_times({"eager": [1.0]}, title="finding"),
         speedup_by_batch([SpeedupPoint("T4", 8, 1.0)], machine_styles(["T4"]), title="finding"),
         absolute_seconds_by_batch([SecondsBar("eager", 8, 1.0)], title="finding"),
+        running_percentiles({"eager": [1.0] * 9}, title="finding"),
+        latency_shares({"eager": [1.0] * 9}, title="finding"),
     ):
         layout = json.loads(figure.to_json())["layout"]
         assert layout["meta"] == {"title": "finding"}

@@ -24,11 +24,11 @@ LAYERS = (
     {"measured"},
     {"pairing", "capabilities"},
     {"store", "presets", "sizes"},
-    {"doubts", "progress", "compile_caches", "doctor"},
+    {"doubts", "progress", "compile_caches", "doctor", "inference_tables"},
     {"child"},
     {"worker"},
     {"result_csv", "foreign_csv", "diagnosis", "claims"},
-    {"figures", "loss_figure"},
+    {"figures", "iteration_figures", "latency_figures", "loss_figure"},
     {"chart_titles"},
     {"report", "terminal"},
     {"cli"},
@@ -39,7 +39,17 @@ RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 # What the process that owns torch may use of the rest: it knows no store and no page.
 MEASURING_MAY_USE = {"spec", "events", "paths"}
 
-DRAWING = {f"bench_core/{name}.py" for name in ("chart_frame", "figures", "loss_figure", "report")}
+DRAWING = {
+    f"bench_core/{name}.py"
+    for name in (
+        "chart_frame",
+        "figures",
+        "iteration_figures",
+        "latency_figures",
+        "loss_figure",
+        "report",
+    )
+}
 HOMES = {
     "streamlit": ("app.py", "pages/"),
     "plotly": tuple(DRAWING),
