@@ -34,10 +34,13 @@ from bench_core.measured import Measured, measure
 from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run
 from bench_core.spec import (
+    COMPILES,
+    Execution,
     Experiment,
     Frozen,
     Measurement,
     SpecError,
+    Task,
     Workload,
     parse_variant,
 )
@@ -48,18 +51,25 @@ from bench_core.units import (
     counted,
     duration_text,
     estimate_text,
-    ratio_text,
-    seconds_text,
 )
 
 HELP = {
     "dataset_path": "The folder of class folders, for --dataset imagefolder.",
-    "pipeline": "on_the_fly transforms in the loader, cached before, resident is one batch.",
-    "samples": "Samples of one epoch.",
+    "pipeline": "on_the_fly transforms in the loader, cached before, resident is one batch on the "
+    "device (what --task infer takes when nothing is said).",
+    "samples": "Samples of one epoch; of inference one batch, or 32 with a loader.",
     "drop_last": "Leave out the ragged last batch (it makes torch.compile compile again).",
+    "optimizer": "Training only.",
+    "learning_rate": "Training only.",
     "evaluate": "Time an evaluation after each epoch, through the arm's own module.",
     "threads": "CPU threads of torch; torch's own default when left out.",
-    "max_seconds": "End each run politely after the epoch that passes this many seconds.",
+    "grad_mode": "Inference only; no_grad when left out, and enabled with --backward.",
+    "compile_in_grad_mode": "Inference only: compile, trace or export inside of --grad-mode too.",
+    "backward": "Inference only: each iteration computes gradients too.",
+    "epochs": "Of each run; training only.",
+    "iterations": "Timed calls of each run; inference only.",
+    "max_seconds": "End each run politely after the epoch, or half second of calls, that passes "
+    "this many seconds.",
     "timeout_seconds": "Kill a run that takes longer.",
     "weights": "They change no timing.",
     "label": "Free text kept with each run.",
@@ -87,7 +97,7 @@ class Commands(click.Group):
     cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 def main() -> None:
-    """Does torch.compile pay off for this model on this machine, and after how many epochs?
+    """Does torch.compile pay off for this model on this machine, and from which epoch or call on?
 
     Results are kept in data/bench.db, or in the folder that BENCH_DATA names.
     """
@@ -118,7 +128,7 @@ def _spec_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _allowed(annotation: Any) -> Any:
     """A field's annotation as click's type."""
-    if isinstance(annotation, types.UnionType):
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):  # `X | None`
         annotation = next(part for part in typing.get_args(annotation) if part is not type(None))
     if typing.get_origin(annotation) is typing.Literal:
         return click.Choice(typing.get_args(annotation))
@@ -127,17 +137,35 @@ def _allowed(annotation: Any) -> Any:
 
 @main.command()
 @click.option("--preset", type=click.Choice(sorted(presets.PRESETS)), help="Start from this one.")
-@click.option("--model", "models", multiple=True, help="resnet18, torchvision:vit_b_16, file:X.py")
+@click.option("--task", type=click.Choice(typing.get_args(Task)), help="train when left out.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    help="resnet18, torchvision:vit_b_16, timm:NAME, file:X.py; to infer also yolov7, "
+    "function:sin_cos, function:X.py",
+)
 @click.option(
     "--variant",
     "variants",
     multiple=True,
-    help='eager, compile, or \'compile:{"mode":"max-autotune","dynamic":false}\'',
+    help=f"{', '.join(typing.get_args(Execution))}; with arguments as "
+    '\'compile:{"mode":"max-autotune","dynamic":false}\'',
 )
-@click.option("--batch-size", "batch_sizes", multiple=True, type=int)
+@click.option(
+    "--batch-size",
+    "batch_sizes",
+    multiple=True,
+    type=int,
+    help="Of a function the size n of its input.",
+)
 @click.option("--precision", "precisions", multiple=True, help="fp32, bf16, fp16")
 @click.option("--device", help="cpu, cuda:0, mps; the first GPU, or cpu, when left out.")
-@click.option("--cache", type=click.Choice(["cold", "warm", "off"]), help="For compile variants.")
+@click.option(
+    "--cache",
+    type=click.Choice(["cold", "warm", "off"]),
+    help="Of every variant compile and compile_frozen.",
+)
 @click.option("--repeats", type=int, help="Runs an arm; fewer than 3 are a first look.")
 @click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--plan", is_flag=True, help="Show what would be run, and run nothing.")
@@ -148,7 +176,10 @@ def run(
     plan: bool,
     **given: Any,
 ) -> None:
-    """Measure a grid: models x batch sizes x precisions x variants x repeats."""
+    """Measure a grid: models x batch sizes x precisions x variants x repeats.
+
+    --model, --variant, --batch-size and --precision may be given several times.
+    """
     if csv_file and not csv_file.parent.is_dir():
         raise click.UsageError(f"--csv {csv_file}: there is no folder {csv_file.parent}")
     try:
@@ -201,7 +232,7 @@ def _experiment(preset: str | None, given: dict[str, Any]) -> Experiment:
         fields["variants"] = tuple(parse_variant(text) for text in texts)
     if cache:
         fields["variants"] = tuple(
-            variant.changed(cache=cache) if variant.execution == "compile" else variant
+            variant.changed(cache=cache) if variant.execution in COMPILES else variant
             for variant in fields["variants"]
         )
     said = {name: value for name, value in given.items() if value is not None}
@@ -279,8 +310,11 @@ def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:
         _write_csv(store, runs, csv_file)
         click.echo(f"{csv_file}: {counted(len(runs), 'run')}", err=True)
     measured = _measured(store, runs)
+    found = pairing.comparisons(measured)
     terminal.print_runs(measured)
-    terminal.print_answers(pairing.comparisons(measured))
+    terminal.print_answers(measured, found)
+    if len({run.spec.variant.arm for run in runs}) > 1:
+        terminal.print_left_out(found, failed=False)  # those stand below their table
     return any(run.status == "failed" for run in runs)
 
 
@@ -329,26 +363,8 @@ def show(run_reference: str) -> None:
         click.echo(run.reason)
     if run.started_at and run.ended_at:
         click.echo(f"took {duration_text(run.ended_at - run.started_at)}")
-    for part in (run.spec.workload, run.spec.variant, run.spec.measurement):
-        terminal.print_facts(type(part).__name__, dict(part))
-    for name in ("environment", "prepared", "activity", "aftermath"):
-        part = getattr(run, name)
-        if part is not None:
-            terminal.print_facts(name, {key: value for key, value in part if key != "event"})
-    click.echo("\nepochs (wall, data wait, compiling)")
-    for epoch in one.epochs:
-        parts = (epoch.wall_seconds, epoch.data_wait_seconds, epoch.compile_seconds)
-        click.echo(
-            f"  {epoch.epoch:4}  " + "  ".join(seconds_text(part).ljust(9) for part in parts)
-        )
-    steady = one.steady
-    if steady.first is None or steady.spread is None:
-        click.echo(f"no steady state: {steady.reason}")
-    else:
-        click.echo(
-            f"steady from epoch {steady.first + 1}: median {seconds_text(steady.median_seconds)}, "
-            f"spread {steady.spread:.1%}"
-        )
+    terminal.print_run_facts(run)
+    terminal.print_series(one)
     if run.traceback:
         click.echo(f"\n{run.traceback}")
     click.echo(f"\nmeasure it again:\n{run.spec.command}")
@@ -372,18 +388,11 @@ def compare(experiment_id: str | None, baseline: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(terminal.as_json(found), indent=2))
         return
-    rows = [terminal.answer_row(pair) for pair in found.pairs]
-    if rows:
-        head = ("model", "machine", "batch", "variant", "speedup", "95 % interval", "runs")
-        terminal.print_table((*head, "verdict", "pays off"), rows)
-        if len(rows) > 1:
-            click.echo(f"geometric mean {ratio_text(found.geometric_mean)} over {len(rows)}")
-    else:
+    if not found.pairs:
         click.echo(f"Nothing to compare: it takes {variant.name} and one other variant of the same")
         click.echo("workload on the same machine, both ended with a steady state.")
-    for left in found.left_out:
-        numbers = ", ".join(str(run.number) for run in left.runs)
-        click.echo(f"left out: run {numbers}: {left.reason}")
+    terminal.print_comparisons(measured, found)
+    terminal.print_left_out(found)
 
 
 @main.command()
@@ -391,9 +400,15 @@ def compare(experiment_id: str | None, baseline: str, as_json: bool) -> None:
 @click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 @click.option("--columns", is_flag=True, help="Say what each column holds, and export nothing.")
 def export(experiment_id: str | None, csv_file: Path | None, columns: bool) -> None:
-    """Stored runs as CSV, one row an epoch; to standard output when no file is named."""
+    """Stored runs as CSV, to standard output when no file is named.
+
+    One row an epoch; of inference one row a block of iterations, with every latency.
+    """
     if columns:
         rows = [(column.name, column.unit, column.meaning) for column in result_csv.columns_table()]
+        terminal.print_table(("column", "unit", "meaning"), rows)
+        rows = [(column.name, column.unit, column.meaning) for column in result_csv.summary_table()]
+        click.echo("\nin the summary of the Results page, one row a run\n")
         terminal.print_table(("column", "unit", "meaning"), rows)
         return
     with Store() as store:

@@ -9,11 +9,18 @@ from typing import Any
 
 import click
 
-from bench_core import events, pairing, stats
+from bench_core import events, inference_tables, pairing, stats
+from bench_core.inference_tables import PERCENTILES, finding_text, start_shown
 from bench_core.measured import Measured
 from bench_core.run import Run
-from bench_core.spec import Experiment
+from bench_core.spec import Experiment, Task
 from bench_core.units import bytes_text, interval_text, ratio_text, seconds_text
+
+WIDTH = 116
+OF_THE_OTHER_TASK: dict[Task, tuple[str, ...]] = {
+    "train": ("iterations", "grad_mode", "compile_in_grad_mode", "backward"),
+    "infer": ("epochs", "optimizer", "learning_rate", "evaluate", "drop_last"),
+}
 
 
 class Progress:
@@ -25,9 +32,10 @@ class Progress:
         self._run_number: int | None = None
         self._started = 0
         self._count = len(runs)
+        self._done = 0  # epochs or iterations of this run
         if sys.stderr.isatty():
             self._bar = click.progressbar(
-                length=sum(run.measurement.epochs for run in runs),
+                length=sum(run.is_done_after for run in runs),
                 file=sys.stderr,
                 show_pos=True,
                 width=24,
@@ -38,11 +46,12 @@ class Progress:
         if run.number != self._run_number:
             self._run_number = run.number
             self._started += 1
+            self._done = 0
             if not self._bar:
                 click.echo(f"run {self._started} of {self._count}: {_described(run)}", err=True)
         match event:
             case events.Epoch():
-                self._show_epoch(event)
+                self._show_epoch(run, event)
             case events.PhaseStarted():
                 self._label(run, event.phase)
             case events.CompileStarted():
@@ -59,18 +68,26 @@ class Progress:
             self._bar.label = text[:width].ljust(width)
             self._bar.render_progress()
 
-    def _show_epoch(self, epoch: events.Epoch) -> None:
+    def _show_epoch(self, run: Run, epoch: events.Epoch) -> None:
+        before, whole = self._done, run.spec.is_done_after
+        self._done += events.measured_by(run.spec, epoch)
         if self._bar:
-            self._bar.update(1)
+            self._bar.update(self._done - before)
             return
         compiling = (
             f", of which compiling {seconds_text(epoch.compile_seconds)}"
             if epoch.compile_seconds
             else ""
         )
-        click.echo(
-            f"  epoch {epoch.epoch}: {seconds_text(epoch.wall_seconds)}{compiling}", err=True
-        )
+        if run.spec.workload.task == "train":
+            told = f"epoch {epoch.epoch}: {seconds_text(epoch.wall_seconds)}"
+        elif before == 0:
+            told = f"first call: {seconds_text(epoch.step_seconds[0])}"
+        elif before * 10 // whole < self._done * 10 // whole:  # a tenth: blocks are too many
+            told = f"iteration {self._done}: {seconds_text(epoch.step_seconds[-1])}"
+        else:
+            return
+        click.echo(f"  {told}{compiling}", err=True)
 
     def close(self) -> None:
         if self._bar:
@@ -79,35 +96,51 @@ class Progress:
 
 def _described(run: Run) -> str:
     work, variant = run.spec.workload, run.spec.variant
-    return f"{work.model}, batch {work.batch_size}, {variant.name_with_cache}"
+    return f"{work.model}, batch {work.batch_size}, {work.precision}, {variant.name_with_cache}"
 
 
 def print_runs(measured: list[Measured]) -> None:
-    rows = [
-        (
-            str(one.run.number),
-            one.run.spec.workload.model,
-            str(one.run.spec.workload.batch_size),
-            one.run.spec.variant.name_with_cache,
-            one.run.status,
-            str(len(one.epochs)),
-            seconds_text(one.first_seconds),
-            seconds_text(one.compile_seconds) if one.compile_seconds else "",
-            seconds_text(one.steady.median_seconds),
-            bytes_text(max((e.peak_memory_bytes or 0 for e in one.epochs), default=0) or None),
-        )
-        for one in measured
-    ]
-    head = ("run", "model", "batch", "variant", "status", "epochs", "first", "compiling")
-    click.echo()
-    print_table((*head, "steady epoch", "peak memory"), rows)
+    """A table a task: training counts epochs, inference iterations and their percentiles."""
+    for unit, head, row in (
+        ("epoch", TRAINING_HEAD, _training_row),
+        ("iteration", inference_tables.RUN_HEAD, inference_tables.run_row),
+    ):
+        rows = [row(one) for one in measured if one.unit == unit]
+        if rows:
+            click.echo()
+            print_table(head, rows)
     for one in measured:
         if one.run.status == "failed":
             click.echo(f"run {one.run.number} failed: {one.run.reason}")
 
 
-def print_answers(found: pairing.Comparisons) -> None:
+TRAINING_HEAD = (
+    "run", "model", "batch", "variant", "status", "epochs", "first", "compiling", "steady epoch",
+    "peak memory",
+)  # fmt: skip
+
+
+def _training_row(one: Measured) -> tuple[str, ...]:
+    work = one.run.spec.workload
+    return (
+        str(one.run.number),
+        work.model,
+        str(work.batch_size),
+        one.run.spec.variant.name_with_cache,
+        one.run.status,
+        str(len(one.epochs)),
+        seconds_text(one.first_seconds),
+        seconds_text(one.compile_seconds) if one.compile_seconds else "",
+        seconds_text(one.steady.median_seconds),
+        bytes_text(max((e.peak_memory_bytes or 0 for e in one.epochs), default=0) or None),
+    )
+
+
+def print_answers(measured: list[Measured], found: pairing.Comparisons) -> None:
+    """Training: a few sentences a comparison. Inference: the table of the arms."""
     for pair in found.pairs:
+        if pair.unit == "iteration":
+            continue
         try:
             _ = pair.speedup
         except stats.ScipyMissing as missing:  # the one thing a notebook may lack
@@ -116,6 +149,72 @@ def print_answers(found: pairing.Comparisons) -> None:
         click.echo(f"\n{pair.headline}.\n  {pair.detail}")
         if pair.speedup.kind != "first look" and pair.shows_difference:
             click.echo(f"  {pair.saving_text}")
+    print_arms(measured, found)
+
+
+def print_arms(measured: list[Measured], found: pairing.Comparisons) -> None:
+    """A table for each workload on each machine; below it what is too long for a cell."""
+    for table in inference_tables.arm_tables(measured, found):
+        click.echo(f"\n{table.title}")
+        print_table(table.head, table.rows)
+        for note in table.notes:
+            click.echo(click.wrap_text(note, WIDTH, "  ", "    "))
+    if sentences := inference_tables.size_sentences(found):
+        click.echo()
+    for sentence in sentences:
+        click.echo(f"{sentence}.")
+
+
+def print_comparisons(measured: list[Measured], found: pairing.Comparisons) -> None:
+    """Training in one table, a comparison a row; inference as arms beside each other."""
+    training = [pair for pair in found.pairs if pair.unit == "epoch"]
+    if training:
+        head = ("model", "machine", "batch", "variant", "speedup", "95 % interval", "runs")
+        print_table((*head, "verdict", "pays off"), [_answer_row(pair) for pair in training])
+    if len(training) > 1:
+        mean = stats.geometric_mean([pair.speedup.ratio for pair in training])
+        click.echo(f"geometric mean {ratio_text(mean)} over {len(training)}")
+    print_arms(measured, found)
+
+
+def print_left_out(found: pairing.Comparisons, failed: bool = True) -> None:
+    """Runs without a part in any ratio; without the failed ones where these were named before."""
+    for left in found.left_out:
+        runs = [run for run in left.runs if failed or run.status != "failed"]
+        if runs:
+            numbers = ", ".join(str(run.number) for run in runs)
+            click.echo(f"left out: run {numbers}: {left.reason}")
+
+
+def print_series(one: Measured) -> None:
+    """The times of one run: each epoch or block, then its steady state."""
+    if one.unit == "epoch":
+        click.echo("\nepochs (wall, data wait, compiling)")
+    else:
+        click.echo("\nblocks of iterations (iterations, median, wall, data wait, compiling)")
+    for epoch in one.epochs:
+        parts = [epoch.wall_seconds, epoch.data_wait_seconds, epoch.compile_seconds]
+        calls = ""
+        if one.unit == "iteration":
+            parts.insert(0, stats.percentiles(epoch.step_seconds, (50,))[0])
+            calls = f"{len(epoch.step_seconds):5}  "
+        texts = "  ".join(seconds_text(part).ljust(9) for part in parts)
+        click.echo(f"  {epoch.epoch:4}  {calls}{texts}".rstrip())
+    steady = one.steady
+    if steady.first is None or steady.spread is None:
+        click.echo(f"no steady state: {steady.reason}")
+        return
+    click.echo(
+        f"steady from {one.unit} {steady.first + 1}: median {seconds_text(steady.median_seconds)}, "
+        f"spread {steady.spread:.1%}"
+    )
+    if one.unit == "iteration":
+        found = zip(PERCENTILES, stats.percentiles(one.steady_seconds, PERCENTILES), strict=True)
+        shown = ", ".join(f"p{q} {seconds_text(seconds)}" for q, seconds in found)
+        click.echo(f"{shown}; first call {seconds_text(one.first_seconds)}")
+
+
+# Tables and JSON
 
 
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
@@ -125,14 +224,29 @@ def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
         click.echo(line.rstrip())
 
 
-def print_facts(title: str, facts: dict[str, Any]) -> None:
+def print_run_facts(run: Run) -> None:
+    """What was asked for and what was found out, but for the times."""
+    unread = OF_THE_OTHER_TASK[run.spec.workload.task]
+    for part in (run.spec.workload, run.spec.variant, run.spec.measurement):
+        facts = {name: value for name, value in part if name not in unread}
+        _print_facts(type(part).__name__, facts)
+    for title in ("environment", "prepared", "activity", "aftermath"):
+        if part := getattr(run, title):
+            facts = {name: value for name, value in part if name != "event"}
+            if title == "aftermath":
+                facts |= {"effective": "; ".join(map(finding_text, part.effective or ()))}
+                facts |= {"parity": part.parity and f"{part.parity.verdict}, {part.parity.text}"}
+            _print_facts(title, facts)
+
+
+def _print_facts(title: str, facts: dict[str, Any]) -> None:
     click.echo(f"\n{title.lower()}")
     for name, value in facts.items():
         if value is not None and value != () and value != "":
             click.echo(f"  {name}: {value}")
 
 
-def answer_row(pair: pairing.Comparison) -> tuple[str, ...]:
+def _answer_row(pair: pairing.Comparison) -> tuple[str, ...]:
     speedup = pair.speedup
     return (
         pair.workload.model,
@@ -164,22 +278,40 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
                 "precision": pair.workload.precision,
                 "baseline": pair.baseline.variant.name,
                 "candidate": pair.candidate.variant.name,
-                "baseline_epoch_seconds": pair.baseline.steady_seconds,
-                "candidate_epoch_seconds": pair.candidate.steady_seconds,
+                "unit": pair.unit,
+                "baseline_steady_seconds": pair.baseline.steady_seconds,
+                "candidate_steady_seconds": pair.candidate.steady_seconds,
+                **_inference_json(pair),
                 "kind": pair.speedup.kind,
                 "speedup": pair.speedup.ratio,
                 "low": pair.speedup.low,
                 "high": pair.speedup.high,
                 "verdict": pair.speedup.verdict,
-                "break_even_cold": _break_even_json(pair.break_even_cold),
-                "break_even_warm": _break_even_json(pair.break_even_warm),
+                "break_even_cold": _break_even_json(pair, pair.break_even_cold),
+                "break_even_warm": _break_even_json(pair, pair.break_even_warm),
             }
             for pair in found.pairs
         ],
     }
 
 
-def _break_even_json(found: stats.BreakEven | None) -> dict[str, Any] | None:
+def _inference_json(pair: pairing.Comparison) -> dict[str, Any]:
+    """What only single iterations have, and whether they computed the right thing."""
+    if pair.unit == "epoch":
+        return {}
+    found: dict[str, Any] = {}
+    for name, arm in (("baseline", pair.baseline), ("candidate", pair.candidate)):
+        for q, seconds in zip(PERCENTILES, arm.percentiles(*PERCENTILES), strict=True):
+            found[f"{name}_p{q}_seconds"] = seconds
+        found[f"{name}_first_seconds"] = arm.first_seconds(start_shown(arm))
+        found[f"{name}_compile_seconds"] = arm.compile_seconds(start_shown(arm))
+    found["parity"] = pair.candidate.parity and pair.candidate.parity.verdict
+    return found
+
+
+def _break_even_json(
+    pair: pairing.Comparison, found: stats.BreakEven | None
+) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {"kind": found.kind, "epoch": found.epoch, "projected": found.projected}
+    return {"kind": found.kind, pair.unit: found.epoch, "projected": found.projected}

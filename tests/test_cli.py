@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -11,14 +12,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-from bench_core import cli, worker
+from bench_core import cli, presets, worker
+from bench_core.events import Aftermath, Parity
 from bench_core.paths import CHECKOUT
-from bench_core.spec import Measurement, RunSpec, Variant, Workload
+from bench_core.spec import Execution, Experiment, Measurement, RunSpec, Variant, Workload
 from bench_core.store import Store
-from tests.planted import planted_experiment
+from tests.planted import plant_run, planted_experiment
 
 SMALL = ["--model", "small_cnn", "--samples", "64", "--image-size", "32", "--pipeline", "cached"]
 
@@ -100,6 +103,93 @@ def test_run_measures_resnet18_at_224_px(data):
         assert len(list(csv.DictReader(opened))) == 6
 
 
+CELLS = [(batch, precision) for batch in ("1", "8") for precision in ("fp32", "bf16")]
+
+
+def arm_tables(output: str) -> dict[str, list[list[str]]]:
+    """Title -> rows of cells, as one command prints them for inference."""
+    tables: dict[str, list[list[str]]] = {}
+    title, previous = "", ""
+    for line in output.splitlines():
+        if line.startswith("variant ") and "first call" in line:
+            title = previous
+            tables[title] = []
+        elif title and line and not line.startswith(" "):
+            tables[title].append(re.split(r"  +", line))
+        else:
+            title = ""
+        previous = line
+    return tables
+
+
+def infer_in_one_command(model: list[str], variants: list[str], *words: str, seconds: float):
+    """Every variant at fp32 and bf16, batch 1 and 8, as somebody would type it."""
+    grid = [word for variant in variants for word in ("--variant", variant)]
+    for option, values in (("--batch-size", ("1", "8")), ("--precision", ("fp32", "bf16"))):
+        grid += [word for value in values for word in (option, value)]
+    return command(
+        "run", "--task", "infer", *model, *grid, "--repeats", "1", "--device", "cpu", *words,
+        seconds=seconds,
+    )  # fmt: skip
+
+
+def check_the_answer(output: str, model: str, names: list[str]) -> None:
+    tables = arm_tables(output)
+    for batch, precision in CELLS:
+        [(title, rows)] = [
+            (title, rows)
+            for title, rows in tables.items()
+            if title.startswith(f"{model} on ") and f"batch {batch}, {precision}, " in title
+        ]
+        assert [row[0] for row in rows] == names, title
+        for row in rows:
+            assert all(re.fullmatch(r"[\d.]+\s(s|ms|µs)", cell) for cell in row[1:4]), row
+        for row in rows[1:]:
+            assert "first look" in row and any(cell.endswith("×") for cell in row), row
+    for name in names[1:]:
+        own = f"  {name}: first look: "
+        assert output.count(own) == len(CELLS), name
+    words = " ".join(output.split())
+    assert words.count("Parity: same") == len(CELLS) * (len(names) - 1)
+
+
+@pytest.mark.timeout(600)
+def test_one_command_measures_inference_and_ends_with_what_each_arm_did(data):
+    """Cheap variants: what Inductor compiles is measured by the long test below."""
+    file = data / "out.csv"
+    variants = ["eager", "onednn_graph", "jit_trace_frozen", 'compile:{"backend":"aot_eager"}']
+    done = infer_in_one_command(
+        ["--model", "small_cnn", "--image-size", "32"], variants, "--iterations", "12",
+        "--csv", str(file), seconds=580,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    names = ["eager", "onednn_graph", "jit_trace_frozen", "compile aot_eager"]
+    check_the_answer(done.stdout, "small_cnn", names)
+    assert "compile: 1 graph compiled" in " ".join(done.stdout.split())
+    assert "fused" in done.stdout
+    assert done.stderr.count("first call: ") == 16
+    with file.open(newline="", encoding="utf-8") as opened:
+        rows = list(csv.DictReader(opened))
+    latencies: dict[str, list[float]] = {row["run_id"]: [] for row in rows}
+    for row in rows:
+        latencies[row["run_id"]] += json.loads(row["iteration_seconds"])
+    assert [len(series) for series in latencies.values()] == [12] * 16
+    traced = [row for row in rows if row["execution"] == "jit_trace_frozen" and row["task"]]
+    assert all(float(row["prepared_execution_seconds"]) > 0 for row in traced)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_one_command_measures_resnet18_eager_compiled_fused_and_frozen(data):
+    variants = ["eager", "compile", "onednn_graph", "compile_frozen"]
+    done = infer_in_one_command(
+        ["--model", "resnet18", "--image-size", "224"], variants, "--iterations", "50",
+        seconds=2900,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    check_the_answer(done.stdout, "resnet18", variants)
+
+
 def test_a_failed_run_sets_the_exit_code_and_the_others_go_on(data):
     models = data / "models"
     models.mkdir()
@@ -158,6 +248,12 @@ def test_ctrl_c_stops_the_experiment_and_keeps_what_was_measured(data):
         (["--device", "tpu"], "device must be cpu, mps or cuda:N, got 'tpu'"),
         (["--csv", "/no/such/folder/out.csv"], "there is no folder /no/such/folder"),
         (["--preset", "nonsense"], "'nonsense' is not one of"),
+        (["--task", "guess"], "'guess' is not one of 'train', 'infer'"),
+        (["--task", "infer", "--optimizer", "sgd"], "optimizer is only read by task train"),
+        (["--backward"], "backward is only read by task infer"),
+        (["--variant", "onednn_graph"], "execution onednn_graph is for inference"),
+        (["--task", "infer", "--iterations", "0"], "iterations must be at least 1, got 0"),
+        (["--task", "infer", "--variant", "export_aot:{\"cache\":\"warm\"}"], "must be cold"),
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_refused_in_one_sentence_and_queues_nothing(data, words, sentence):
@@ -193,20 +289,185 @@ def test_compare_as_json_has_the_documented_keys(data):
     assert found["pairs"][0]["verdict"] == "faster"
 
 
-def test_the_commands_line_of_a_stored_run_measures_the_same_again(data):
-    with Store() as store:
-        planted_experiment(
-            store, models=("small_cnn",), machine="CPU", repeats=1,
-            workload={"image_size": 32, "drop_last": False, "threads": 1, "samples": 100},
-        )  # fmt: skip
-        original = store.runs()[1].spec
-    words = shlex.split(original.command)
+def read_back(line: str) -> Experiment:
+    """The experiment that the command line makes of one of our own copy-paste lines."""
+    words = shlex.split(line)
     assert words[:4] == ["python", "-m", "bench_core", "run"]
     given = cli.run.make_context("run", words[4:]).params
     for name in ("csv_file", "plan"):
         given.pop(name)
-    [again] = cli._experiment(given.pop("preset"), given).runs()
-    assert again == original
+    return cli._experiment(given.pop("preset"), given)
+
+
+def infers(**fields: Any) -> Workload:
+    return Workload(**{"task": "infer", "model": "resnet18", **fields})
+
+
+FROZEN = Variant(execution="compile_frozen", mode="max-autotune", cache="warm")
+SPECS = [
+    RunSpec(
+        workload=Workload(model="small_cnn", image_size=32, drop_last=False, threads=1, samples=99),
+        variant=Variant(execution="compile", options={"max_fusion_size": 32}, dynamic=False),
+        measurement=Measurement(epochs=7, label='it\'s "mine"', seed=3, max_seconds=1.5),
+    ),
+    RunSpec(
+        workload=Workload(model="resnet50", precision="fp16", tf32="off", evaluate="variant"),
+        variant=Variant(execution="compile", backend="cudagraphs", cache="off"),
+        device="cuda:1",
+    ),
+    RunSpec(workload=infers()),
+    RunSpec(workload=infers(batch_size=1, precision="bf16"), variant=FROZEN),
+    RunSpec(
+        workload=infers(grad_mode="inference_mode", compile_in_grad_mode=True),
+        variant=Variant(execution="compile", disable=True),
+        measurement=Measurement(iterations=1000, weights="pretrained", timeout_seconds=60),
+    ),
+    RunSpec(workload=infers(backward=True, memory_layout="channels_last")),
+    RunSpec(workload=infers(pipeline="cached", dataset="cifar10", loader_workers=2)),
+    RunSpec(workload=infers(model="yolov7", image_size=640, batch_size=3)),
+    *(
+        RunSpec(workload=infers(), variant=Variant(execution=execution))
+        for execution in ("export_aot", "jit_trace_frozen", "onednn_graph")
+    ),
+    RunSpec(
+        workload=infers(model="function:my own.py", batch_size=10**7),
+        variant=Variant(execution="compile", fullgraph=True),
+    ),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.workload.model)
+def test_the_command_line_of_a_run_measures_the_same_again(data, spec):
+    assert read_back(spec.command).runs() == [spec]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("key", presets.PRESETS)
+def test_the_command_line_of_an_experiment_queues_the_same_again(data, key, device):
+    experiment = presets.PRESETS[key].experiment(device)
+    assert read_back(experiment.command).runs() == experiment.runs()
+
+
+def test_cache_is_that_of_every_variant_that_has_one_to_choose(data):
+    planned = command(
+        "run", "--task", "infer", "--model", "small_cnn", "--cache", "warm", "--repeats", "1",
+        "--device", "cpu", "--plan",
+        *(word for name in get_args(Execution) for word in ("--variant", name)),
+    )  # fmt: skip
+    assert planned.returncode == 0, planned.stderr
+    assert [line.split(", fp32, ")[1] for line in planned.stdout.splitlines()] == [
+        "eager", "compile, warm cache", "compile_frozen, warm cache", "export_aot, cold cache",
+        "jit_trace_frozen", "onednn_graph",
+    ]  # fmt: skip
+
+
+def test_help_says_what_belongs_to_inference(data):
+    said = " ".join(command("run", "--help").stdout.split())
+    assert "--task [train|infer]" in said
+    assert "--grad-mode [no_grad|inference_mode|enabled]" in said
+    for name in (*Workload.model_fields, *Measurement.model_fields):
+        assert name == "repeat" or f"--{name.replace('_', '-')}" in said
+
+
+ONEDNN = Variant(execution="onednn_graph")
+WRONG = Aftermath(parity=Parity(verdict="differs", text="its outputs are off by 30 %."))
+
+
+def planted_inference(store: Store, **fields: Any) -> Experiment:
+    chosen: dict[str, Any] = {
+        "models": ("resnet18",), "machine": "CPU", "batch_sizes": (1,),
+        "variants": (Variant(), ONEDNN), "workload": {"task": "infer"}, **fields,
+    }  # fmt: skip
+    return planted_experiment(store, **chosen)
+
+
+def test_three_runs_an_arm_of_inference_have_an_interval_and_every_arm_its_facts(data):
+    with Store() as store:
+        planted_inference(store, batch_sizes=(1, 8), precisions=("fp32", "bf16"))
+        planted_experiment(store, models=("resnet101",))
+    output = command("compare").stdout
+    assert "Pays off from epoch 14" in output and "resnet101" in output
+    tables = arm_tables(output)
+    assert len(tables) == 4
+    eager, onednn = tables["resnet18 on CPU (cpu): batch 1, fp32, 224 px, no_grad"]
+    assert eager[:1] == ["eager"] and eager[-1] == "3"
+    p50, rate, interval = onednn[1], onednn[4], onednn[8]
+    assert float(p50.removesuffix("\u00a0ms")) == pytest.approx(1000 / float(rate), rel=0.01)
+    low, high = map(float, interval.split("–"))
+    assert low < 46 / 33 < high
+    words = " ".join(output.split())
+    assert re.search(r"onednn_graph: (39|40)[.0-9]*\s% faster. Pays off from iteration", words)
+    assert words.count("Effective: oneDNN Graph: 22 fused groups. Parity: same") == 4
+    assert max(map(len, output.splitlines()[4:])) <= 120
+
+
+def test_a_variant_with_wrong_results_keeps_its_times_and_gets_no_speedup(data):
+    with Store() as store:
+        experiment = planted_inference(store, repeats=1, measured=1)
+        plant_run(store, experiment.id, machine="CPU", aftermath=WRONG)
+    output = command("compare").stdout
+    [rows] = arm_tables(output).values()
+    assert rows[1][0] == "onednn_graph" and rows[1][1].endswith("ms")
+    assert not [cell for cell in rows[1] if cell.endswith("×")]
+    assert "onednn_graph: Parity: differs, its outputs are off by 30 %." in output
+    assert "left out: run 2: its results differ from eager's, so no speedup is formed" in output
+
+
+def test_a_function_over_sizes_ends_with_the_size_from_which_on_it_pays(data):
+    with Store() as store:
+        planted_inference(
+            store, models=("function:sin_cos",), batch_sizes=(1000, 10**4, 10**6), repeats=1,
+            variants=(Variant(), Variant(execution="compile")),
+        )  # fmt: skip
+    output = command("compare").stdout
+    assert "elements/s" in output and "images/s" not in output
+    assert "compiling seems to pay from n = 10\u202f000 on" in output
+
+
+def test_compare_as_json_says_what_the_seconds_of_inference_are_of(data):
+    with Store() as store:
+        planted_inference(store)
+        planted_experiment(store, models=("resnet101",))
+    inference, training = json.loads(command("compare", "--json").stdout)["pairs"]
+    assert (training["unit"], inference["unit"]) == ("epoch", "iteration")
+    assert training["break_even_cold"]["epoch"] == 14
+    assert inference["break_even_cold"]["iteration"] > 1
+    assert inference["baseline_steady_seconds"] == pytest.approx(0.046, rel=0.02)
+    assert inference["candidate_p50_seconds"] <= inference["candidate_p99_seconds"]
+    assert inference["candidate_first_seconds"] == pytest.approx(1.3 + 0.9 + 0.033, rel=0.02)
+    assert inference["parity"] == "same"
+
+
+def test_list_and_show_count_iterations_of_inference(data):
+    with Store() as store:
+        planted_inference(store, repeats=1, iterations=80)
+        planted_experiment(store, models=("resnet101",), repeats=1)
+    training, inference = command("list").stdout.strip().split("\n\n")
+    assert "epochs" in training and "resnet18" not in training
+    assert "first call" in inference and "epoch" not in inference
+    assert re.search(r"onednn_graph +done +80 +3[23]\.\d\sms", inference)
+    shown = command("show", "2").stdout
+    assert re.search(r"steady from iteration \d+: median 3[23]\.\d\sms", shown)
+    assert re.search(r"p50 3[23]\.\d\sms, p90 .*; first call 2\.2\d\ss", shown)
+    assert "effective: oneDNN Graph: 22 fused groups" in shown
+    assert "parity: same, its outputs agree with eager's" in shown
+    assert "epochs:" not in shown and "--task infer" in shown
+
+
+def test_without_scipy_inference_has_its_table_and_says_what_an_interval_needs(data, tmp_path):
+    with Store() as store:
+        planted_inference(store)
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    (blocked / "scipy.py").write_text("raise ImportError('scipy is not here')\n")
+    environment = {**os.environ, "PYTHONPATH": str(blocked)}
+    compared = subprocess.run(
+        [sys.executable, "-m", "bench_core", "compare"],
+        cwd=CHECKOUT, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert compared.returncode == 0, compared.stderr
+    [(eager, onednn)] = arm_tables(compared.stdout).values()
+    assert "needs scipy" in onednn and any(cell.endswith("×") for cell in onednn)
 
 
 def test_list_show_and_export_read_what_is_stored(data):

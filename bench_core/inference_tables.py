@@ -1,0 +1,226 @@
+"""What the command line says of inference, as rows of text: runs, and arms beside each other.
+
+Pure. terminal.py prints it. An arm's table holds the runs that may be compared with one another;
+what is too long for a cell (verdict, effective settings, parity) is a note below the table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import fmean
+
+from bench_core import pairing, stats
+from bench_core.events import Finding
+from bench_core.measured import Arm, Measured
+from bench_core.run import Run
+from bench_core.sizes import sizes_text
+from bench_core.spec import Cache, Execution, Workload
+from bench_core.units import (
+    count_text,
+    counted,
+    interval_text,
+    ratio_text,
+    seconds_text,
+)
+
+PERCENTILES = (50, 90, 99)
+# What the seconds before the first call went into.
+MADE_BY: dict[Execution, str] = {
+    "export_aot": "export",
+    "jit_trace_frozen": "trace",
+    "onednn_graph": "trace",
+}
+
+
+# Single runs
+
+RUN_HEAD = (
+    "run", "model", "batch", "precision", "variant", "cache", "status", "calls", "p50", "p99",
+    "first call", "compiling",
+)  # fmt: skip
+
+
+def run_row(one: Measured) -> tuple[str, ...]:
+    work, variant = one.run.spec.workload, one.run.spec.variant
+    steady = one.steady_seconds
+    p50, p99 = stats.percentiles(steady, (50, 99)) if steady else (None, None)
+    return (
+        str(one.run.number),
+        work.model,
+        str(work.batch_size),
+        work.precision,
+        variant.name,
+        variant.cache or "",
+        one.run.status,
+        str(len(one.series_seconds)),
+        seconds_text(p50),
+        seconds_text(p99),
+        seconds_text(one.first_seconds),
+        _making_text(variant.execution, one.execution_seconds, one.compile_seconds),
+    )
+
+
+def _making_text(execution: Execution, before: float, compiling: float | None) -> str:
+    """Seconds in the compiler, or those of tracing or exporting before the first call."""
+    if execution in MADE_BY:
+        return f"{seconds_text(before + (compiling or 0.0))} {MADE_BY[execution]}"
+    return seconds_text(compiling) if compiling else ""
+
+
+# Arms beside each other
+
+
+@dataclass(frozen=True)
+class ArmTable:
+    """The arms of one workload on one machine, the baseline's row among them."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    notes: list[str]
+
+
+def arm_tables(measured: list[Measured], found: pairing.Comparisons) -> list[ArmTable]:
+    """In the order of the first runs. Runs without a steady state are in none of them."""
+    pairs = {pair.candidate.runs[0].run.number: pair for pair in found.pairs}
+    tables = []
+    for arms in _cells(measured):
+        run = arms[0].runs[0].run
+        rated = _rate_head(run.spec.workload)
+        beside = [(arm, pairs.get(arm.runs[0].run.number)) for arm in arms]
+        tables.append(
+            ArmTable(
+                title=_conditions(run),
+                head=(
+                    "variant", "p50", "p90", "p99", rated, "first call", "compiling", "speedup",
+                    "95 % interval", "runs",
+                ),
+                rows=[_arm_row(arm, pair) for arm, pair in beside],
+                notes=list(filter(None, (_note(arm, pair) for arm, pair in beside))),
+            )
+        )  # fmt: skip
+    return tables
+
+
+def _cells(measured: list[Measured]) -> list[list[Arm]]:
+    cells: list[list[Measured]] = []
+    for one in measured:
+        if one.unit == "epoch" or not one.steady_seconds:
+            continue
+        for cell in cells:
+            if not pairing.differences(cell[0].run, one.run):
+                cell.append(one)
+                break
+        else:
+            cells.append([one])
+    return [
+        [
+            Arm(variant, tuple(one for one in cell if one.run.spec.variant.arm == variant))
+            for variant in dict.fromkeys(one.run.spec.variant.arm for one in cell)
+        ]
+        for cell in cells
+    ]
+
+
+def _conditions(run: Run) -> str:
+    """`resnet18 on laptop (cpu): batch 8, bf16, 224 px, no_grad`."""
+    work = run.spec.workload
+    words = [
+        f"n = {count_text(work.batch_size)}" if work.is_function else f"batch {work.batch_size}",
+        work.precision,
+        "" if work.is_function else f"{work.image_size} px",
+        "" if work.pipeline == "resident" else work.pipeline,
+        "with backward" if work.backward else str(work.grad_mode),
+        "compiled inside of it" if work.compile_in_grad_mode else "",
+        "" if work.memory_layout == "contiguous" else work.memory_layout,
+        counted(work.threads, "thread") if work.threads else "",
+    ]
+    return f"{work.model} on {run.machine} ({run.spec.device}): {', '.join(filter(None, words))}"
+
+
+def _rate_head(work: Workload) -> str:
+    kind = work.model.partition(":")[0]
+    return {"function": "elements/s", "file": "samples/s"}.get(kind, "images/s")
+
+
+def _arm_row(arm: Arm, pair: pairing.Comparison | None) -> tuple[str, ...]:
+    cache = start_shown(arm)
+    percentiles = arm.percentiles(*PERCENTILES)
+    before = fmean(one.execution_seconds for one in arm.runs)
+    return (
+        arm.variant.name,
+        *map(seconds_text, percentiles),
+        _rate_text(arm.runs[0].run.spec.workload.batch_size / percentiles[0]),
+        seconds_text(arm.first_seconds(cache)),
+        _making_text(arm.variant.execution, before, arm.compile_seconds(cache)),
+        *_speedup_cells(pair),
+        str(len(arm.runs)),
+    )
+
+
+def start_shown(arm: Arm) -> Cache | None:
+    """Cold where that was measured: a warm start was paid for earlier."""
+    return "cold" if arm.excess_seconds("cold") is not None else None
+
+
+def _rate_text(per_second: float) -> str:
+    return f"{per_second:#.3g}" if per_second < 100 else count_text(per_second)
+
+
+def _speedup_cells(pair: pairing.Comparison | None) -> tuple[str, str]:
+    """The ratio, and its interval over runs or that there is none."""
+    if pair is None:
+        return "", ""
+    if not _can_be_judged(pair):
+        return ratio_text(
+            pair.baseline.steady_seconds / pair.candidate.steady_seconds
+        ), "needs scipy"
+    found = pair.speedup
+    interval = interval_text(found.low, found.high) or found.kind
+    return ratio_text(found.ratio, found.low, found.high), interval
+
+
+def _can_be_judged(pair: pairing.Comparison) -> bool:
+    """Three runs an arm need scipy, the one thing that a notebook may lack."""
+    try:
+        return bool(pair.speedup)
+    except stats.ScipyMissing:
+        return False
+
+
+def _note(arm: Arm, pair: pairing.Comparison | None) -> str:
+    """What the speedup means, what was really in effect, and whether the results are right."""
+    words = []
+    if pair and _can_be_judged(pair):
+        words += [f"{pair.verdict_text}.", pair.pays_off_text, pair.noise_text]
+    findings = [
+        finding_text(finding)
+        for one in arm.runs
+        if one.run.aftermath
+        for finding in one.run.aftermath.effective or ()
+    ]
+    if findings:
+        words.append(f"Effective: {'; '.join(dict.fromkeys(findings))}.")
+    if arm.parity:
+        words.append(f"Parity: {arm.parity.verdict}, {arm.parity.text.rstrip('.')}.")
+    text = " ".join(filter(None, words))
+    return text and f"{arm.variant.name}: {text}"
+
+
+def finding_text(finding: Finding) -> str:
+    return f"{finding.asked}: {finding.got}{'' if finding.met else ' (not met)'}"
+
+
+# Functions over the size of their input
+
+
+def size_sentences(found: pairing.Comparisons) -> list[str]:
+    """For each function that was measured at several sizes: from which one on a variant pays."""
+    groups: dict[tuple[object, ...], list[pairing.Comparison]] = defaultdict(list)
+    for pair in found.pairs:
+        if pair.workload.is_function and _can_be_judged(pair):
+            fixed = pair.workload.model_dump(exclude={"batch_size", "samples"})
+            place = (pair.machine_id, pair.device, pair.torch, pair.candidate.variant)
+            groups[*fixed.values(), *place].append(pair)
+    return [sizes_text(pairs) for pairs in groups.values() if len(pairs) > 1]
