@@ -1,10 +1,12 @@
 """What can be run is written in one line and read back; what cannot is refused with the way out."""
 
 import json
+from typing import get_args
 
 import pytest
 
 from bench_core.spec import (
+    Execution,
     Experiment,
     Measurement,
     RunSpec,
@@ -41,13 +43,22 @@ def test_every_spec_is_one_line_of_json_and_comes_back_equal():
         ({"samples": 3}, "samples must be at least batch_size with drop_last, got 3"),
         ({"precision": "fp8"}, "precision must be one of 'fp32', 'bf16' or 'fp16', got \"fp8\""),
         ({"batchsize": 4}, "batchsize is not a field of the spec (value 4)"),
-        ({"model": "resnet19"}, "torchvision:NAME or file:NAME.py, got 'resnet19'"),
+        ({"model": "resnet19"}, "file:NAME.py or function:NAME.py, got 'resnet19'"),
+        ({"model": "function:../evil.py", "task": "infer"}, "got 'function:../evil.py'"),
+        ({"model": "timm:"}, "got 'timm:'"),
         ({"model": "file:../evil.py"}, "got 'file:../evil.py'"),
         ({"dataset": "imagefolder"}, "imagefolder needs dataset_path"),
         ({"dataset_path": "/x"}, "dataset_path is only read by imagefolder"),
         ({"pipeline": "resident", "loader_workers": 2}, "loader_workers must be 0, got 2"),
         ({"learning_rate": float("nan")}, "learning_rate"),
         ({"threads": 0}, "threads must be at least 1, got 0"),
+        ({"task": "guess"}, "task must be one of 'train' or 'infer', got \"guess\""),
+        (
+            {"grad_mode": "no_grad"},
+            "grad_mode is only read by task infer, got 'no_grad'",
+        ),
+        ({"backward": True}, "backward is only read by task infer, got True"),
+        ({"model": "function:sin_cos"}, "has no parameters to train; choose task infer"),
     ],
 )
 def test_a_workload_that_cannot_run_is_refused_with_the_value(fields, sentence):
@@ -69,6 +80,15 @@ def test_a_workload_that_cannot_run_is_refused_with_the_value(fields, sentence):
         ("compile:[1]", "must be a JSON object"),
         ('eager:{"fullgraph":true}', "takes no arguments of torch.compile, got fullgraph"),
         ('eager:{"cache":"warm"}', "takes no arguments of torch.compile, got cache"),
+        ('onednn_graph:{"mode":"default"}', "takes no arguments of torch.compile, got mode"),
+        ('jit_trace_frozen:{"cache":"cold"}', "takes no arguments of torch.compile, got cache"),
+        ('export_aot:{"options":{"a":1}}', "takes no arguments of torch.compile, got options"),
+        (
+            'export_aot:{"cache":"off"}',
+            "compiles anew every time, so cache must be cold",
+        ),
+        ('compile_frozen:{"backend":"aot_eager"}', "only backend inductor freezes, got backend"),
+        ('compile:{"options":{"freezing":true}}', "choose execution compile_frozen"),
         ("jit", "execution must be one of"),
     ],
 )
@@ -87,9 +107,13 @@ def test_what_torch_refuses_or_ignores_is_refused_before_a_process_starts(text, 
             {"variant": Variant(execution="compile", backend="cudagraphs")},
             "backend cudagraphs needs a CUDA device",
         ),
+        (
+            {"variant": Variant(execution="compile_frozen")},
+            "execution compile_frozen is for inference, got task 'train'; choose task infer",
+        ),
     ],
 )
-def test_a_device_that_cannot_do_it_is_named(fields, sentence):
+def test_a_device_or_a_task_that_cannot_do_it_is_named(fields, sentence):
     with pytest.raises(SpecError) as refused:
         RunSpec(**{"workload": small(), **fields})
     assert sentence in str(refused.value)
@@ -166,3 +190,105 @@ def test_equal_variants_hash_alike_whatever_the_order_of_their_options():
     two = Variant(execution="compile", options=json.loads('{"b": 2, "a": 1}'))
     assert one == two
     assert len({one, two}) == 1
+
+
+# Inference
+
+
+def infer(**changed):
+    return Workload(**{"task": "infer", "model": "small_cnn", "image_size": 32, **changed})
+
+
+def test_inference_fills_in_what_it_needs():
+    resident = infer(batch_size=8)
+    assert (resident.pipeline, resident.samples, resident.grad_mode) == ("resident", 8, "no_grad")
+    loaded = infer(batch_size=8, pipeline="on_the_fly")
+    assert (loaded.samples, loaded.steps_per_epoch) == (8 * 32, 32)
+    assert infer(backward=True).grad_mode == "enabled"
+    assert (infer().unit, small().unit) == ("iteration", "epoch")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"optimizer": "sgd"}, "optimizer is only read by task train, got 'sgd'; remove it"),
+        ({"learning_rate": 0.1}, "learning_rate is only read by task train, got 0.1; remove it"),
+        ({"evaluate": "variant"}, "evaluate is only read by task train, got 'variant'; remove it"),
+        ({"drop_last": False}, "drop_last is only read by task train, got False; remove it"),
+        (
+            {"grad_mode": "enabled"},
+            "backward needs grad_mode enabled and nothing else does, got backward False with "
+            "grad_mode 'enabled'; leave grad_mode out",
+        ),
+        ({"backward": True, "grad_mode": "no_grad"}, "got backward True with grad_mode 'no_grad'"),
+        (
+            {"model": "function:sin_cos", "precision": "bf16"},
+            "a function is measured with precision fp32, got 'bf16'",
+        ),
+        (
+            {"model": "function:mine.py", "pipeline": "cached"},
+            "a function is measured with pipeline resident, got 'cached'",
+        ),
+    ],
+)
+def test_what_inference_would_not_read_or_cannot_do_is_refused(fields, sentence):
+    with pytest.raises(SpecError) as refused:
+        infer(**fields)
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("workload", "execution", "device", "sentence"),
+    [
+        (infer(), "onednn_graph", "cuda:0", "runs on the CPU only, got device 'cuda:0'"),
+        (infer(backward=True), "export_aot", "cpu", "backward runs with execution eager or"),
+        (
+            infer(model="function:sin_cos"), "jit_trace_frozen", "cpu",
+            "the function function:sin_cos runs with execution eager or compile",
+        ),
+    ],
+)  # fmt: skip
+def test_an_execution_that_cannot_run_it_is_refused_with_the_way_out(
+    workload, execution, device, sentence
+):
+    with pytest.raises(SpecError) as refused:
+        RunSpec(workload=workload, variant=Variant(execution=execution), device=device)
+    assert sentence in str(refused.value)
+
+
+def test_a_run_is_whole_after_its_epochs_or_its_iterations():
+    both = Measurement(epochs=7, iterations=300)
+    assert RunSpec(workload=small(), measurement=both).is_done_after == 7
+    assert RunSpec(workload=infer(), measurement=both).is_done_after == 300
+
+
+def test_repeats_of_a_frozen_compile_start_warm_and_an_export_never_does():
+    names = ("compile_frozen", "export_aot", "onednn_graph")
+    experiment = Experiment(
+        models=("small_cnn",), batch_sizes=(1,), repeats=2,
+        variants=tuple(Variant(execution=name) for name in names), workload={"task": "infer"},
+    )  # fmt: skip
+    caches = [(run.variant.execution, run.variant.cache) for run in experiment.runs()]
+    assert caches == [
+        ("compile_frozen", "cold"), ("export_aot", "cold"), ("onednn_graph", None),
+        ("onednn_graph", None), ("export_aot", "cold"), ("compile_frozen", "warm"),
+    ]  # fmt: skip
+    assert len({run.variant.arm for run in experiment.runs()}) == 3
+
+
+def test_every_execution_reads_as_the_command_line_takes_it():
+    for name in get_args(Execution):
+        variant = Variant(execution=name)
+        assert parse_variant(variant_argument(variant)) == variant
+        assert variant.name == variant_argument(variant) == name
+    frozen = parse_variant('compile_frozen:{"mode":"max-autotune","cache":"warm"}')
+    assert parse_variant(variant_argument(frozen)) == frozen
+    assert frozen.name == "compile_frozen max-autotune"
+
+
+def test_a_frozen_compile_has_a_cache_of_its_own():
+    frozen, plain = (
+        RunSpec(workload=infer(), variant=Variant(execution=name))
+        for name in ("compile_frozen", "compile")
+    )
+    assert frozen.cache_key != plain.cache_key

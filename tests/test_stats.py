@@ -7,11 +7,17 @@ import subprocess
 import sys
 import time
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bench_core import stats
+from bench_core.events import Epoch
+from bench_core.measured import Arm, Measured, measure
+from bench_core.spec import Execution, Experiment, Measurement, Variant
+from bench_core.store import Store
+from tests.planted import EAGER, planted_experiment
 
 # R's `sleep` (Student 1908): published are Welch's interval -3.3654832 to 0.2054832 and the paired
 # one -2.4598858 to -0.7001142. Taken as log seconds here.
@@ -400,6 +406,76 @@ def test_the_geometric_mean_of_a_ratio_and_its_inverse_is_one() -> None:
 
 def test_percentiles_lie_between_neighbours_and_keep_their_order() -> None:
     assert stats.percentiles([4.0, 1.0, 3.0, 2.0, 5.0], [90, 50, 0]) == pytest.approx([4.6, 3, 1])
+
+
+def test_percentiles_of_planted_latencies_are_exact_from_the_store_to_the_arm(
+    tmp_path: Path,
+) -> None:
+    """Latencies of 1 to 101 ms in any order: the q-th percentile is q + 1 ms."""
+    latencies = [*np.random.default_rng(0).permutation(np.arange(1, 102)) / 1000]
+    # Calls that are no part of the steady state come first, in the block that has the compile.
+    series = [0.5, 0.4, 0.3, *latencies]
+    assert stats.percentiles(latencies, (0, 50, 90, 99, 100)) == pytest.approx(
+        [0.001, 0.051, 0.091, 0.100, 0.101]
+    )
+    arm = Arm(Variant(), (inference_run(tmp_path, series),))
+    assert arm.runs[0].steady.first == 3
+    assert arm.percentiles(50, 90, 99) == pytest.approx([0.051, 0.091, 0.100])
+
+
+def test_percentiles_of_an_arm_are_those_of_all_its_steady_iterations(tmp_path: Path) -> None:
+    with Store(tmp_path / "bench.db") as store:
+        experiment = planted_experiment(
+            store, models=("resnet18",), machine="CPU", batch_sizes=(1,), variants=(Variant(),),
+            workload={"task": "infer"},
+        )  # fmt: skip
+        runs = store.runs(experiment.id)
+        blocks = store.epochs([run.number for run in runs])
+        arm = Arm(Variant(), tuple(measure(run, blocks[run.number]) for run in runs))
+    assert [one.steady.first for one in arm.runs] == [3, 3, 3]
+    values = sorted(seconds for one in arm.runs for seconds in one.series_seconds[3:])
+    assert len(values) == 3 * 117
+    for q in (50, 90, 99):
+        below, rest = divmod(q / 100 * (len(values) - 1), 1)
+        expected = values[int(below)] * (1 - rest) + values[int(below) + 1] * rest
+        assert arm.percentiles(q) == [pytest.approx(expected, rel=1e-12)]
+
+
+@pytest.mark.parametrize("execution", ["eager", "jit_trace_frozen", "onednn_graph", "compile"])
+def test_a_slow_start_is_found_in_every_arm_alike(tmp_path: Path, execution: Execution) -> None:
+    """Twelve slow calls, and no compiler says a word of them."""
+    noise = np.random.default_rng(1).standard_normal(120)
+    steady = 0.03 * (1 + 0.005 * noise)
+    slow = steady[:12] * 3
+    one = inference_run(tmp_path, [*slow, *steady[12:]], Variant(execution=execution))
+    assert one.steady.first == 12
+    assert one.steady.count == 108
+    assert one.excess_seconds == pytest.approx(12 * 0.06, rel=0.02)
+
+
+def inference_run(folder: Path, series: list[float], variant: Variant = EAGER) -> Measured:
+    """A run of these latencies, in blocks of ten as a measuring process would tell them."""
+    experiment = Experiment(
+        models=("resnet18",), batch_sizes=(1,), variants=(variant,), repeats=1,
+        workload={"task": "infer"}, measurement=Measurement(iterations=len(series)),
+    )  # fmt: skip
+    with Store(folder / "planted.db") as store:
+        store.queue(experiment)
+        run = store.claim()
+        assert run is not None
+        for number, at in enumerate(range(0, len(series), 10), 1):
+            block = tuple(float(seconds) for seconds in series[at : at + 10])
+            store.add_epoch(
+                run.number,
+                Epoch(
+                    epoch=number, started_at=0.0, wall_seconds=sum(block), data_wait_seconds=0.0,
+                    compile_seconds=0.0, step_seconds=block, samples=len(block), loss=None,
+                ),
+            )  # fmt: skip
+        store.finish(run.number, "done")
+        ended = store.run(run.number)
+        assert ended is not None
+        return measure(ended, store.epochs([run.number])[run.number])
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 import multiprocessing
 import sqlite3
+from array import array
 
 import pytest
 
 from bench_core.events import CompileWindow, Epoch
-from bench_core.spec import Experiment, Variant
-from bench_core.store import Store, StoreError
+from bench_core.spec import Experiment, RunSpec, Variant, Workload
+from bench_core.store import MIGRATIONS, Store, StoreError
 from tests.planted import planted_experiment
 
 
@@ -89,6 +90,50 @@ def test_an_epoch_comes_back_as_it_went_in(store):
     store.add_epoch(run.number, sent)
     assert store.epochs([run.number], steps=True) == {run.number: [sent]}
     assert store.epochs([run.number])[run.number][0].step_seconds == ()
+
+
+def test_a_block_of_inference_comes_back_with_every_latency(store):
+    store.queue(experiment().changed(workload={"task": "infer", "image_size": 32}))
+    store.queue(experiment())
+    run, training = store.claim(), store.runs()[2]
+    window = CompileWindow(trigger="DYNAMO", offset_seconds=0.25, seconds=1.5, iteration=1)
+    sent = epoch(
+        1, compile_windows=(window,), step_seconds=(1.7, 0.1 + 0.2), device_seconds=(1.6, 0.25),
+        loss=None,
+    )  # fmt: skip
+    store.add_epoch(run.number, sent)
+    store.add_epoch(training.number, epoch(1))
+    read = store.epochs([run.number, training.number])
+    assert read[run.number] == [sent], "inference consists of these times: they always come"
+    assert read[training.number][0].step_seconds == ()
+
+
+def test_a_file_of_the_first_version_is_taken_over_with_its_runs(tmp_path):
+    path = tmp_path / "bench.db"
+    with sqlite3.connect(path) as db:
+        for statement in MIGRATIONS[0].split(";\n"):
+            db.execute(statement)
+        db.execute("PRAGMA user_version = 1")
+        spec = RunSpec(workload=Workload(model="small_cnn")).to_json()
+        db.execute("INSERT INTO experiments VALUES ('0123456789ab', 1.0, '{}')")
+        db.execute(
+            "INSERT INTO runs (id, experiment_id, spec, created_at) "
+            "VALUES ('ab0123456789', '0123456789ab', ?, 1.0)",
+            (spec,),
+        )
+        steps = array("d", (0.5, 0.25)).tobytes()
+        db.execute(
+            "INSERT INTO epochs VALUES (1, 1, 1.0, 2.0, 0.0, 0.0, '[]', 8, 0.1, "
+            "NULL, NULL, NULL, NULL, NULL, NULL, ?)",
+            (steps,),
+        )
+    db.close()
+    with Store(path) as store:
+        [read] = store.epochs([1], steps=True)[1]
+        assert (read.step_seconds, read.device_seconds) == ((0.5, 0.25), ())
+        assert store.run(1).spec.workload.task == "train"
+        store.add_epoch(1, epoch(2))
+        assert len(store.epochs([1])[1]) == 2
 
 
 def test_stop_ends_queued_runs_at_once_and_asks_a_running_one(store):

@@ -1,4 +1,4 @@
-"""What our training loop costs a step, and that it times the article's loop without slowing it."""
+"""What our loops cost a step or a call, and that training times the article's loop as it is."""
 
 import statistics
 import time
@@ -9,6 +9,7 @@ from bench_core import stats
 
 torch = pytest.importorskip("torch")
 
+from bench_core.measuring.inference import MOST_ITERATIONS, endless, time_block  # noqa: E402
 from bench_core.measuring.models import build  # noqa: E402
 from bench_core.measuring.training import step_of, train_epoch  # noqa: E402
 from bench_core.spec import RunSpec, Workload  # noqa: E402
@@ -50,6 +51,34 @@ def test_the_loop_costs_at_most_50_us_a_step():
     cost = statistics.median(costs)
     print(f"\nour loop adds {cost * 1e6:.2f} us a step (median of 9 x {STEPS:,} empty steps)")
     assert cost < 50e-6
+
+
+def test_the_latency_loop_costs_at_most_20_us_a_call():
+    """A whole block of empty calls, its report included, against a bare loop over as many."""
+
+    def empty(inputs):
+        return None
+
+    inputs = [torch.zeros(1)] * MOST_ITERATIONS
+    costs, seen = [], []
+    for _ in range(25):
+        source = endless([(inputs[0], None)])
+        began = time.perf_counter()
+        block = time_block(empty, source, CPU, MOST_ITERATIONS, seconds=60)
+        ours = time.perf_counter() - began
+        began = time.perf_counter()
+        for one in inputs:
+            empty(one)
+        costs.append((ours - (time.perf_counter() - began)) / MOST_ITERATIONS)
+        seen.append(statistics.median(block.step_seconds))
+        assert len(block.step_seconds) == MOST_ITERATIONS
+    cost = statistics.median(costs)
+    print(
+        f"\nthe latency loop adds {cost * 1e6:.2f} us a call, of which a latency holds "
+        f"{statistics.median(seen) * 1e6:.2f} us (median of 25 blocks of {MOST_ITERATIONS:,} "
+        "empty calls)"
+    )
+    assert cost < 20e-6
 
 
 def test_against_the_articles_bare_loop():
