@@ -1,8 +1,9 @@
 """Live: an experiment while it is measured, its end, and its replay.
 
 Everything comes from the store and the address (`/watch?experiment=ID`), so a refresh, a second
-tab and a restarted server show the same. One timer draws the clocks; when an epoch or a run has
-ended it draws the whole page again, and without anything to wait for there is no timer.
+tab and a restarted server show the same. One timer draws the clocks; when an epoch, some blocks of
+iterations or a run have ended it draws the whole page again. Without anything to wait for there is
+no timer.
 """
 
 import os
@@ -18,7 +19,15 @@ from bench_core.units import count_text, counted, duration_text
 from pages.parts import live_cards, live_charts
 from pages.parts.live_endings import draw_answers, draw_failures, draw_left_out
 from pages.parts.live_metrics import draw_metrics
-from pages.parts.live_reading import Reading, cell_names, cell_of, followed_cell, read
+from pages.parts.live_reading import (
+    Reading,
+    cell_names,
+    cell_of,
+    followed_cell,
+    model_text,
+    read,
+    size_text,
+)
 from pages.parts.running import wake_worker
 from pages.parts.text import plain
 from pages.parts.when import reader_zone, when_text
@@ -62,29 +71,33 @@ def replay_since(experiment: Experiment) -> float | None:
 
 
 def title_of(reading: Reading) -> str:
-    """`resnet101 on T4: eager against compile`."""
-    experiment = reading.experiment
-    models = ", ".join(experiment.models)
+    """`resnet101 on T4: eager against compile`, `resnet18 inference on CPU: eager against ...`."""
+    experiment, work = reading.experiment, reading.runs[0].spec.workload
+    models = ", ".join(map(model_text, experiment.models))
     if len(experiment.models) > 2:
         models = f"{len(experiment.models)} models"
+    if work.task == "infer" and not work.is_function:
+        models += " inference"
     machine = next((run.machine for run in reading.runs if run.machine), experiment.device)
-    arms = " against ".join(dict.fromkeys(variant.name for variant in experiment.variants))
-    return f"{models} on {machine}: {arms}"
+    first, *others = dict.fromkeys(variant.name for variant in experiment.variants)
+    arms = [first, *others] if len(others) <= 2 else [first, f"{len(others)} others"]
+    return f"{models} on {machine}: {' against '.join(arms)}"
 
 
 def conditions_of(reading: Reading) -> str:
     """`batch 16 · fp32 · 1 000 samples an epoch · 30 epochs · 2 runs an arm`."""
-    experiment, work = reading.experiment, reading.runs[0].spec.workload
-    epochs, repeats = experiment.measurement.epochs, experiment.repeats
-    return " · ".join(
-        (
-            f"batch {work.batch_size}",
-            work.precision,
-            f"{count_text(work.samples)} samples an epoch",
-            counted(epochs, "epoch"),
-            f"{counted(repeats, 'run')} an arm",
-        )
-    )
+    experiment, spec = reading.experiment, reading.runs[0].spec
+    work = spec.workload
+    words = [size_text(work), work.precision]
+    if work.task == "train":
+        words.append(f"{count_text(work.samples)} samples an epoch")
+    else:
+        words.append("forward and backward" if work.backward else str(work.grad_mode))
+    words += [
+        counted(spec.is_done_after, work.unit),
+        f"{counted(experiment.repeats, 'run')} an arm",
+    ]
+    return " · ".join(words)
 
 
 def header(title: str) -> st.delta_generator.DeltaGenerator:
@@ -197,12 +210,13 @@ def ended_line(reading: Reading) -> str:
 
 # What to look at. These stay outside of the timer: a choice must not race with it.
 names = list(dict.fromkeys(cell_names(experiment, reading.runs).values()))
+spec = reading.runs[0].spec
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     choice = FOLLOW
     if len(names) > 1:
         followed = "Running now" if reading.active else "Latest"
         choice = st.pills(
-            "Model and batch size",
+            "Model, batch size and precision",
             [FOLLOW, *names],
             default=FOLLOW,
             required=True,
@@ -217,10 +231,11 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
         st.caption(conditions_of(reading) if reading.active else ended_line(reading))
     second = st.segmented_control(
         "Second chart",
-        [live_charts.SAVED, live_charts.TOTALS],
+        live_charts.SECOND[spec.workload.unit],
         default=live_charts.SAVED,
         required=True,
-        key="chart",
+        # A key each: a choice of the one is none of the other.
+        key={"epoch": "chart", "iteration": "second"}[spec.workload.unit],
         bind="query-params",
         label_visibility="collapsed",
     )
@@ -238,10 +253,10 @@ draw_left_out(reading)
 clocks = st.container()
 cell = cell_of(reading, followed_cell(reading) if choice == FOLLOW else choice)
 place = f"{experiment.id} {cell.name}"
-live_charts.draw_charts(cell, second, experiment.measurement.epochs, place)
+live_charts.draw_charts(cell, second, spec.is_done_after, place)
 left_half, right_half = st.columns(2, gap="small")
 with Store() as store, left_half:
-    live_charts.draw_steps(store, cell, place)
+    live_charts.draw_single(store, cell, place)
     needs = live_cards.needs_of(store, reading)
 with right_half, st.container(border=True, height="stretch"):
     queue_tab, log_tab = st.tabs(["Queue", "Log"], key="side")

@@ -252,7 +252,7 @@ def test_an_arm_without_a_cache_is_neither_from_a_cold_nor_from_a_warm_one(infer
 
 
 def test_percentiles_so_far_end_at_those_of_all():
-    latencies = np.random.default_rng(1).gamma(9, 0.005, 5000)
+    latencies = np.random.default_rng(1).gamma(9, 0.005, 5000).tolist()
     figure = running_percentiles({"eager": latencies, "compile": []})
     middle, high = figure.data
     assert len(middle.x) <= 60

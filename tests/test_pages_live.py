@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import fcntl
+import json
+import re
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from bench_core.paths import CHECKOUT, logs_dir
-from bench_core.spec import Experiment
+from bench_core.spec import Experiment, Variant
 from bench_core.store import Store
+from pages.parts import live_reading
+from pages.parts.text import plain
 from tests.planted import COMPILE, EAGER, Shape, plant_epoch, plant_run, planted_experiment
 
 
@@ -348,3 +355,229 @@ def test_eager_alone_is_followed_without_a_comparison(store: Store) -> None:
     at = live(experiment)
     assert metrics(at)["Difference"] == ("—", "only one variant")
     assert metrics(at)["Compiling"] == ("—", "nothing to compile")
+
+
+# Inference
+
+FROZEN = Variant(execution="compile_frozen")
+ONEDNN = Variant(execution="onednn_graph")
+INFER = {"task": "infer"}
+
+
+def calling(store: Store, blocks: int, variant: Variant = COMPILE) -> Experiment:
+    """eager is done; of the other variant so many blocks are measured, the first call alone."""
+    experiment = planted_experiment(
+        store,
+        models=("resnet18",),
+        batch_sizes=(1,),
+        variants=(EAGER, variant),
+        repeats=2,
+        machine="CPU",
+        iterations=300,
+        workload=INFER,
+        measured=1,
+    )
+    plant_run(store, experiment.id, machine="CPU", epochs=blocks, status="running")
+    return experiment
+
+
+def called(store: Store, variants: tuple[Variant, ...], **changed: Any) -> Experiment:
+    """An inference experiment that has ended."""
+    fields: dict[str, Any] = {"models": ("resnet18",), "batch_sizes": (1,), "machine": "CPU"}
+    return planted_experiment(store, variants=variants, workload=INFER, **{**fields, **changed})
+
+
+def spaced(text: str) -> str:
+    return text.replace("\u00a0", " ").replace("\u202f", " ")
+
+
+def points(values: Any) -> list[float]:
+    """The numbers of an axis: a list, or as plotly packs an array."""
+    if isinstance(values, list):
+        return values
+    return np.frombuffer(b64decode(values["bdata"]), values["dtype"]).tolist()
+
+
+def charts(at: AppTest) -> list[dict[str, Any]]:
+    """The figures of the live charts, in the order of the page."""
+    found = [element.proto for element in at.get("bidi_component")]
+    return [json.loads(json.loads(proto.json)["figure"]) for proto in found]
+
+
+def test_a_running_inference_is_told_in_iterations_and_never_in_epochs(store: Store) -> None:
+    at = live(calling(store, blocks=6))
+    assert title(at) == "resnet18 inference on CPU: eager against compile"
+    assert "batch 1 · fp32 · no_grad · 300 iterations · 2 runs an arm" in said(at)
+    for phase in ("compiled in 31.0 s", "first call: 31.1 s", "iteration 127 of 300"):
+        assert phase in said(at)
+    shown = {label: tuple(map(spaced, told)) for label, told in metrics(at).items()}
+    assert shown["So far"] == ("16.0 % slower", "first look, 1 run an arm")
+    assert shown["First call"] == ("31.1 s", "eager 216 ms")
+    assert shown["p90 · p99"] == ("55.2 · 71.3 ms", "eager 46.4 · 60.0 ms")
+    assert shown["Images per second"] == ("18.2", "eager 21.7")
+    assert "Compiled iterations take 54.9 ms against 46.1 ms; the first answer took 31.1 s" in (
+        said(at)
+    )
+    assert "Never even: 31.9 s behind by now" in said(at)
+    assert "One iteration in a hundred takes over 71.3 ms with compile, 60.0 ms with eager" in (
+        said(at)
+    )
+    assert "epoch" not in said(at)
+    assert {"Stop", "Empty the queue"} <= set(buttons(at))
+
+
+def test_before_the_first_call_has_ended_its_wait_is_shown(store: Store) -> None:
+    experiment = calling(store, blocks=0)
+    (run,) = store.running()
+    store.set_compiling(run.number, time.time() - 42)
+    at = live(experiment)
+    assert metrics(at)["First call"][1] == "compile, so far"
+    assert metrics(at)["So far"][1].startswith("first answer in about")
+    assert metrics(at)["p90 · p99"][0] == "—"
+    assert "Nothing to compare yet" in said(at)
+    assert "Eager iterations take 46.1 ms" in said(at).replace("\u202f", " ")
+
+
+def test_what_is_queued_has_empty_cards_and_no_error(store: Store) -> None:
+    at = live(called(store, (EAGER, ONEDNN), measured=0))
+    assert "No iteration has ended" in said(at)
+    assert "No steady iteration yet" in said(at)
+    assert metrics(at)["First call"] == ("—", "comes first")
+    assert metrics(at)["Images per second"] == ("—", "needs 3 steady iterations")
+
+
+def test_new_blocks_are_drawn_every_few_seconds_and_a_run_s_end_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = live(calling(store, blocks=6))
+    (run,) = store.running()
+    plant_epoch(store, run, 7, machine="CPU")
+    at.run()
+    assert "iteration 127 of 300" in said(at), "drawing each block would take from what is timed"
+    with monkeypatch.context() as patch:
+        patch.setattr(live_reading, "BLOCK_SECONDS", 0.0)
+        plant_epoch(store, run, 8, machine="CPU")
+        at.run()
+        assert "iteration 177 of 300" in said(at)
+    plant_epoch(store, run, 9, machine="CPU")
+    store.finish(run.number, "stopped", reason="stopped on request")
+    at.run()
+    assert not at.exception
+    [_, compiled] = [one for one in charts(at)[0]["data"] if one["type"] == "scatter"]
+    assert len(points(compiled["x"])) == 201
+
+
+def test_a_first_call_far_above_the_others_is_drawn_on_a_logarithmic_axis(store: Store) -> None:
+    at = live(called(store, (EAGER, COMPILE), repeats=1))
+    latencies, saved, shares = charts(at)
+    assert latencies["layout"]["yaxis"]["type"] == "log"
+    assert saved["layout"]["xaxis"]["title"]["text"] == "iteration"
+    assert [trace["name"] for trace in shares["data"]] == ["eager", "compile"]
+
+
+def test_the_second_chart_of_inference_can_be_percentiles(store: Store) -> None:
+    experiment = called(store, (EAGER, COMPILE))
+    at = live(experiment, second="Percentiles")
+    assert "Half of the iterations with compile end within 54.9 ms" in said(at)
+    assert "Percentiles of the steady iterations so far: 50 thick, 90 thin." in said(at)
+    # A training experiment in the same session has a chart of its own.
+    trained = planted_experiment(store)
+    at.query_params["experiment"] = trained.id
+    at.run()
+    assert not at.exception
+    assert "Seconds saved so far against eager" in said(at)
+
+
+def test_a_break_even_beyond_what_is_measured_is_on_the_chart(store: Store) -> None:
+    at = live(called(store, (EAGER, FROZEN), repeats=1, iterations=300))
+    saved = charts(at)[1]
+    assert "even at about iteration" in saved["layout"]["annotations"][0]["text"]
+    assert saved["layout"]["xaxis"]["range"][1] > 4000
+    assert "behind by now; even at about iteration 4" in said(at)
+
+
+def test_an_arm_without_a_cache_is_drawn_with_its_break_even(store: Store) -> None:
+    at = live(called(store, (EAGER, ONEDNN), repeats=3, iterations=300))
+    [even] = re.findall(r"Even at (iteration \d+); ", said(at))
+    assert f"Pays off from {even}." in said(at)
+    assert charts(at)[1]["layout"]["annotations"][0]["text"] == f"even at {even}"
+
+
+def test_many_answers_take_a_line_a_cell_and_the_cards_name_their_arm(store: Store) -> None:
+    arms = tuple(
+        Variant(execution=word)
+        for word in ("eager", "compile", "compile_frozen", "onednn_graph", "export_aot")
+    )
+    experiment = called(store, arms, precisions=("fp32", "bf16"), iterations=60)
+    at = live(experiment)
+    assert title(at) == "resnet18 inference on CPU: eager against 4 others"
+    lines = said(at).splitlines()
+    [fp32] = [line for line in lines if "**resnet18 · batch 1 · fp32**" in line]
+    assert re.search(r"onednn_graph \d.* faster, compile_frozen .* compile \d.* slower", fp32)
+    assert any("**resnet18 · batch 1 · bf16**" in line for line in lines)
+    assert "onednn_graph against eager:" in said(at)
+    assert "Fastest: iterations of onednn_graph" in said(at)
+    at.button_group(key="cell").set_value("resnet18 · batch 1 · fp32").run()
+    assert not at.exception
+    assert re.search(r"iterations of onednn_graph, 3[23]\.\d ms against 4[56]\.\d ms", said(at))
+
+
+def test_a_function_is_told_by_the_size_of_its_input(store: Store) -> None:
+    experiment = planted_experiment(
+        store,
+        models=("function:sin_cos",),
+        batch_sizes=(100, 1000, 100_000, 10_000_000),
+        repeats=1,
+        machine="CPU",
+        workload=INFER,
+    )
+    at = live(experiment)
+    assert title(at) == "sin_cos on CPU: eager against compile"
+    assert spaced(said(at)).count("sin_cos · n = ") >= 4
+    assert "A first look, 1 run an arm: no verdict before 3." in said(at)
+    assert spaced(metrics(at)["Elements per second"][0]) == "1.43 billion"
+    at = live(experiment, cell=plain("sin_cos · n\u00a0=\u00a0100"))
+    assert spaced(metrics(at)["Elements per second"][0]) == "8.30 million"
+    assert "Compiled iterations take 12.0 µs against 6.1" in said(at)
+    assert charts(at)[2]["layout"]["xaxis"]["ticksuffix"].strip() == "µs"
+
+
+def test_out_of_memory_at_inference_offers_half_of_the_input(store: Store) -> None:
+    experiment = planted_experiment(
+        store,
+        models=("function:sin_cos",),
+        batch_sizes=(10_000_000,),
+        repeats=1,
+        machine="CPU",
+        workload=INFER,
+        measured=1,
+    )
+    plant_run(store, experiment.id, machine="CPU", epochs=0, status="failed",
+              failure="out of memory", reason="no memory is left")  # fmt: skip
+    at = live(experiment)
+    assert "Run 2 failed: out of memory" in said(at)
+    [label] = [label for label in buttons(at) if label.startswith("Queue it with")]
+    assert spaced(label) == "Queue it with n = 5 000 000"
+    press(at, label)
+    (smaller,) = [one for one in store.experiments() if one.id != experiment.id]
+    assert smaller.batch_sizes == (5_000_000,)
+    assert smaller.workload == experiment.workload
+
+
+def test_a_replay_of_inference_goes_by_its_blocks(store: Store) -> None:
+    experiment = called(store, (EAGER, COMPILE), repeats=1, iterations=300)
+    at = live(experiment)
+    press(at, "Replay the last experiment")
+    # After 3 s 30 are over: eager's 20 s, and of compile 10 s, half of them in the compiler.
+    at.session_state.replaying = (experiment.id, time.time() - 3)
+    at.run()
+    assert "replay, ten times faster" in said(at)
+    assert "compiling, " in said(at)
+    # After 6.5 s 65 are over: the first call, and half of the others.
+    at.session_state.replaying = (experiment.id, time.time() - 6.5)
+    at.run()
+    assert "first call: 31.1 s" in said(at)
+    assert re.search(r"iteration \d+ of 300", said(at))
+    at.session_state.replaying = (experiment.id, time.time() - 60)
+    at.run()
+    assert "first look" in said(at)

@@ -17,7 +17,14 @@ from bench_core.units import (
     duration_text,
     estimate_text,
 )
-from pages.parts.live_reading import QUEUE_SECONDS, Reading, kept, read
+from pages.parts.live_reading import (
+    QUEUE_SECONDS,
+    Reading,
+    kept,
+    model_text,
+    read,
+    size_text,
+)
 from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
 
@@ -104,7 +111,9 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
     clock, place = 0.0, 0
     for run in sorted(waiting, key=lambda run: (run.status != "running", run.number)):
         work = run.spec.workload
-        rows["Run"].append(f"{work.model} · batch {work.batch_size}")
+        words = [model_text(work.model), size_text(work)]
+        words += [work.precision] * (work.precision != "fp32")
+        rows["Run"].append(" · ".join(words))
         rows["Variant"].append([_arm(run)])
         if run.status == "running":
             rows[""].append("now")

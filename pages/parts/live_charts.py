@@ -1,5 +1,6 @@
 """The three charts of the live page: seconds per epoch, seconds saved, single steps.
 
+In inference latencies by iteration, seconds saved or percentiles, and how the latencies scatter.
 Each is built when there is something new and handed on as the same text otherwise, so that a
 second in which nothing ended costs next to nothing.
 """
@@ -11,15 +12,25 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from bench_core.chart_titles import epochs_title, saved_title, steps_title, training_caption
+from bench_core.chart_titles import (
+    epochs_title,
+    percentiles_title,
+    saved_title,
+    steps_title,
+    tails_title,
+    training_caption,
+)
 from bench_core.figures import (
     Line,
     Saved,
+    break_even_from,
     cumulative_seconds,
     epoch_seconds,
+    mean_series,
     seconds_saved,
     step_times,
 )
+from bench_core.iteration_figures import latency_shares, running_percentiles
 from bench_core.measured import Arm
 from bench_core.pairing import Comparison
 from bench_core.run import ENDED
@@ -32,7 +43,11 @@ from pages.parts.text import plain
 
 HEIGHT = 290
 CACHES: tuple[Cache, ...] = ("cold", "off", "warm")
-SAVED, TOTALS = "Seconds saved", "Running totals"
+SAVED, TOTALS, PERCENTILES = "Seconds saved", "Running totals", "Percentiles"
+# What the second chart may be, by what is measured.
+SECOND = {"epoch": (SAVED, TOTALS), "iteration": (SAVED, PERCENTILES)}
+# A break-even so many times beyond what is measured is worth a longer axis.
+FARTHEST_EVEN = 50
 
 
 @dataclass(frozen=True)
@@ -47,18 +62,25 @@ class Drawn:
         return self.text
 
 
-def draw_charts(cell: Cell, second: str, epochs: int, place: str) -> None:
-    """The first two charts side by side. `place` names what is watched: another starts unzoomed."""
+def draw_charts(cell: Cell, second: str, count: int, place: str) -> None:
+    """The first two charts side by side, up to `count` epochs or iterations.
+
+    `place` names what is watched: another starts unzoomed.
+    """
+    build = {SAVED: _saved_chart, TOTALS: _totals_chart, PERCENTILES: _percentiles_chart}[second]
     left, right = st.columns(2, gap="small")
     with left:
-        _card("epochs", (place, cell.key), lambda: _epochs_chart(cell, epochs, place))
+        _card("epochs", (place, cell.key), lambda: _series_chart(cell, count, place))
     with right:
-        build = _saved_chart if second == SAVED else _totals_chart
-        _card("saved", (place, second, cell.key), lambda: build(cell, epochs, place))
+        _card("saved", (place, second, cell.key), lambda: build(cell, count, place))
 
 
-def draw_steps(store: Store, cell: Cell, place: str) -> None:
-    _card("steps", (place, cell.key), lambda: _steps_chart(latest_steps(store, cell), place))
+def draw_single(store: Store, cell: Cell, place: str) -> None:
+    """The third chart: single steps of the last epochs, or how single iterations scatter."""
+    if cell.unit == "epoch":
+        _card("steps", (place, cell.key), lambda: _steps_chart(latest_steps(store, cell), place))
+    else:
+        _card("steps", (place, cell.key), lambda: _shares_chart(cell, place))
 
 
 def _card(name: str, key: Hashable, build: Callable[[], Drawn]) -> None:
@@ -76,25 +98,27 @@ def _drawn(figure: Figure, title: str, caption: str) -> Drawn:
     return Drawn(figure.to_json() or "", title, caption)
 
 
-def _epochs_chart(cell: Cell, epochs: int, place: str) -> Drawn:
+def _series_chart(cell: Cell, count: int, place: str) -> Drawn:
     lines = [Line.of(one) for one in cell.measured if one.epochs]
+    unit = cell.unit
+    what = {"epoch": "Seconds per epoch", "iteration": "Latency of each iteration"}[unit]
     if not lines:
-        return Drawn("", "No epoch has ended", "Seconds per epoch stand here once one has.")
+        return Drawn("", f"No {unit} has ended", f"{what} stands here once one has.")
     title = epochs_title(lines, steady_seconds(cell), cell.baseline)
-    caption = "Seconds per epoch. Hatched: of which compiling."
-    if any(sum(other.arm == line.arm for other in lines) > 1 for line in lines):
-        caption = "Seconds per epoch, a line a run. Hatched: of which compiling."
-    figure = epoch_seconds(lines, epochs=epochs, title=title, uirevision=place)
+    several = any(sum(other.arm == line.arm for other in lines) > 1 for line in lines)
+    hatched = "of which compiling" if unit == "epoch" else "compiling, tracing or exporting"
+    caption = f"{what}{', a line a run' * several}. Hatched: {hatched}."
+    figure = epoch_seconds(lines, epochs=count, title=title, uirevision=place)
     return _drawn(figure, title, caption)
 
 
 def steady_seconds(cell: Cell) -> dict[str, float]:
-    """Seconds of a steady epoch by arm, of the arms that have a steady state."""
+    """Seconds of a steady epoch or iteration by arm, of the arms that have a steady state."""
     arms = {name: _arms(cell, name)[0] for name in _names(cell)}
     return {name: arm.steady_seconds for name, arm in arms.items() if arm.medians}
 
 
-def _saved_chart(cell: Cell, epochs: int, place: str) -> Drawn:
+def _saved_chart(cell: Cell, count: int, place: str) -> Drawn:
     curves = saved_curves(cell)
     if not curves:
         return _nothing_to_compare(cell)
@@ -102,7 +126,7 @@ def _saved_chart(cell: Cell, epochs: int, place: str) -> Drawn:
     figure = seconds_saved(
         curves,
         baseline=cell.baseline,
-        epochs=epochs,
+        epochs=_reach(curves[0], count),
         title=title,
         uirevision=f"{place} {SAVED}",
     )
@@ -110,7 +134,15 @@ def _saved_chart(cell: Cell, epochs: int, place: str) -> Drawn:
     return _drawn(figure, title, caption)
 
 
-def _totals_chart(cell: Cell, epochs: int, place: str) -> Drawn:
+def _reach(curve: Saved, count: int) -> int:
+    """How far the axis goes: iterations are many, so it goes on to a break-even beyond them."""
+    even = curve.even.epoch if curve.even else None
+    if curve.unit == "epoch" or even is None or not count < even <= FARTHEST_EVEN * count:
+        return count
+    return round(1.25 * even)
+
+
+def _totals_chart(cell: Cell, count: int, place: str) -> Drawn:
     curves = saved_curves(cell)
     if not curves:
         return _nothing_to_compare(cell)
@@ -119,7 +151,7 @@ def _totals_chart(cell: Cell, epochs: int, place: str) -> Drawn:
     figure = cumulative_seconds(
         [Line(cell.baseline, _mean_epochs(cell, cell.baseline)), Line(arm, seconds)],
         even=curves[0].even,
-        epochs=epochs,
+        epochs=count,
         title=title,
         uirevision=f"{place} {TOTALS}",
     )
@@ -128,10 +160,12 @@ def _totals_chart(cell: Cell, epochs: int, place: str) -> Drawn:
 
 
 def _nothing_to_compare(cell: Cell) -> Drawn:
+    unit = cell.unit
     if all(one.run.status in ENDED for one in cell.measured):
-        caption = f"No epoch of another variant than {cell.baseline} was measured."
+        caption = f"No {unit} of another variant than {cell.baseline} was measured."
         return Drawn("", "Nothing to compare", caption)
-    caption = f"Seconds saved against {cell.baseline} stand here once another variant has an epoch."
+    what = f"Seconds saved against {cell.baseline}"
+    caption = f"{what} stand here once {cell.baseline} and another variant have an {unit}."
     return Drawn("", "Nothing to compare yet", caption)
 
 
@@ -150,7 +184,8 @@ def saved_curves(cell: Cell) -> list[Saved]:
                 seconds=saved_by_epoch(before, after),
                 warm=cache == "warm",
                 gain_seconds=_gain_seconds(pair) if pair else None,
-                even=pair.break_even(cache) if pair and cache else None,
+                even=break_even_from(pair, cache) if pair else None,
+                unit=cell.unit,
             )
         )
     return curves
@@ -192,7 +227,7 @@ def _arms(cell: Cell, name: str) -> list[Arm]:
 
 def _mean_epochs(cell: Cell, name: str, cache: Cache | None = None) -> list[float]:
     """Seconds of epoch 1, 2, ...; before an arm is compared those of its runs so far."""
-    means = (arm.mean_series(cache) for arm in _arms(cell, name))
+    means = (mean_series(arm, cache) for arm in _arms(cell, name))
     return next((seconds for seconds in means if seconds), [])
 
 
@@ -203,3 +238,40 @@ def _steps_chart(steps: Mapping[str, Sequence[float]], place: str) -> Drawn:
     figure = step_times(steps, title=title, uirevision=place)
     caption = "Time of single steps in the last three epochs, thinned to 300 points."
     return _drawn(figure, title, caption)
+
+
+def steady_latencies(cell: Cell) -> dict[str, list[float]]:
+    """Of all steady iterations by arm, its runs in a row; the arm of the answer comes last."""
+    arms = {name: _arms(cell, name)[0] for name in _names(cell)}
+    found = {
+        name: [seconds for one in arm.runs for seconds in one.steady_seconds]
+        for name, arm in arms.items()
+    }
+    if cell.candidate:
+        answer = cell.candidate.candidate.variant.name
+        found[answer] = found.pop(answer)
+    return {name: seconds for name, seconds in found.items() if seconds}
+
+
+def _percentiles_chart(cell: Cell, count: int, place: str) -> Drawn:
+    latencies = steady_latencies(cell)
+    if not latencies:
+        return _nothing_steady()
+    title = percentiles_title(latencies)
+    figure = running_percentiles(latencies, title=title, uirevision=f"{place} {PERCENTILES}")
+    caption = "Percentiles of the steady iterations so far: 50 thick, 90 thin."
+    return _drawn(figure, title, caption)
+
+
+def _shares_chart(cell: Cell, place: str) -> Drawn:
+    latencies = steady_latencies(cell)
+    if not latencies:
+        return _nothing_steady()
+    title = tails_title(latencies)
+    figure = latency_shares(latencies, title=title, uirevision=place)
+    return _drawn(figure, title, "Share of the steady iterations that end within a time.")
+
+
+def _nothing_steady() -> Drawn:
+    caption = "Latencies stand here once start-up and compiling are over."
+    return Drawn("", "No steady iteration yet", caption)

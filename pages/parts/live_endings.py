@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import streamlit as st
 
 from bench_core import worker
-from bench_core.pairing import Comparisons, comparisons
+from bench_core.pairing import Comparison, Comparisons, comparisons
 from bench_core.progress import baseline_of
 from bench_core.run import ENDED, Run
 from bench_core.spec import Experiment
+from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.store import Store
-from bench_core.units import bytes_text
-from pages.parts.live_reading import Reading, cell_names
+from bench_core.units import bytes_text, counted
+from pages.parts.live_reading import Reading, cell_names, size_text
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parents[1]
 MOST_FAILURES = 3
+# More answers than these get a line a cell, without their details.
+MOST_DETAILED = 3
+FIRST_LOOK = "first look: "
 
 
 def draw_answers(reading: Reading) -> None:
@@ -28,19 +32,47 @@ def draw_answers(reading: Reading) -> None:
     if not pairs:
         return
     names = cell_names(reading.experiment, reading.runs)
-    several = len(set(names.values())) > 1
+    cells: dict[str, list[Comparison]] = {}
+    for pair in pairs:
+        cells.setdefault(names[pair.candidate.runs[0].run.number], []).append(pair)
     with st.container(border=True, gap="xsmall"):
-        for pair in pairs:
-            icon = VERDICT_ICONS.get(pair.speedup.verdict or "", FIRST_LOOK_ICON)
-            st.markdown(f"{icon} **{plain(pair.headline)}**")
-            which = f"{names[pair.candidate.runs[0].run.number]}: " if several else ""
-            st.caption(plain(which + pair.detail))
+        if len(pairs) <= MOST_DETAILED:
+            several = len(set(names.values())) > 1
+            for cell, found in cells.items():
+                for pair in found:
+                    st.markdown(f"{_icon(pair)} **{plain(pair.headline)}**")
+                    st.caption(plain(f"{cell}: " * several + pair.detail))
+        else:
+            _draw_short(cells)
         st.page_link(
             PAGES / "compare.py",
             label="Compare",
             icon=":material/balance:",
             query_params={"experiment": reading.experiment.id},
         )
+
+
+def _draw_short(cells: Mapping[str, Sequence[Comparison]]) -> None:
+    """A line a cell, its arms from the fastest on: many answers in full would fill the page."""
+    lines = []
+    for cell, pairs in cells.items():
+        ordered = sorted(pairs, key=lambda pair: -pair.speedup.ratio)
+        words = [
+            f"{pair.candidate.variant.name} {pair.verdict_text.removeprefix(FIRST_LOOK)}"
+            for pair in ordered
+        ]
+        lines.append(f"{_icon(ordered[0])} **{plain(cell)}**: {plain(', '.join(words))}")
+    st.markdown("  \n".join(lines))
+    looks = [pair for pairs in cells.values() for pair in pairs if pair.band]
+    if looks:
+        runs = min(min(p.speedup.baseline_runs, p.speedup.candidate_runs) for p in looks)
+        st.caption(
+            f"A first look, {counted(runs, 'run')} an arm: no verdict before {RUNS_FOR_A_VERDICT}."
+        )
+
+
+def _icon(pair: Comparison) -> str:
+    return VERDICT_ICONS.get(pair.speedup.verdict or "", FIRST_LOOK_ICON)
 
 
 def _ended(reading: Reading) -> Comparisons:
@@ -133,22 +165,23 @@ def _smaller_batch(experiment: Experiment, run: Run) -> None:
         batch_sizes=(half,),
         precisions=(work.precision,),
     )
+    size = size_text(smaller.runs()[0].workload)
     with Store() as store:
         queued = store.experiment(smaller.id) is not None
     if queued:
         st.page_link(
             PAGES / "live.py",
-            label=f"Queued with batch {half}: watch it",
+            label=f"Queued with {size}: watch it",
             icon=":material/arrow_forward:",
             query_params={"experiment": smaller.id},
         )
     else:
         st.button(
-            f"Queue it with batch {half}",
+            f"Queue it with {size}",
             icon=":material/add:",
             key=f"smaller_{smaller.id}",
             on_click=queue(smaller),
-            help="Queues all variants with this batch size, as an experiment of their own.",
+            help="Queues all variants with this size, as an experiment of their own.",
         )
 
 

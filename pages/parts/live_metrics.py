@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from bench_core.measured import Measured
+from bench_core.measured import Arm, Measured
 from bench_core.pairing import Comparison
 from bench_core.progress import clock_text
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import (
+    NO_BREAK,
+    count_text,
     counted,
     estimate_text,
     percent_interval_text,
-    percent_text,
     seconds_text,
 )
 from pages.parts.live_charts import steady_seconds
@@ -25,18 +27,27 @@ from pages.parts.text import plain
 def draw_metrics(cell: Cell, reading: Reading, needs: Mapping[int, float]) -> None:
     pair = cell.candidate
     unended = any(one.run.status in ("running", "queued") for one in cell.measured)
+    if pair and len(cell.comparisons) > 1:
+        st.caption(plain(f"{pair.candidate.variant.name} against {pair.baseline.variant.name}:"))
     with st.grid(4, min_column_width=150, gap="small"):
-        _metric("So far" if unended else "Difference", *_so_far(cell, pair, needs), SO_FAR)
-        _metric("Pays off from", *_pays_off(pair, unended), PAYS_OFF)
-        _metric("Steady epoch", *_steady(cell, pair), STEADY)
-        _metric("Compiling", *_compiling(cell, reading.now, unended), COMPILING)
+        so_far = "So far" if unended else "Difference"
+        _metric(so_far, *_so_far(cell, pair, needs), SO_FAR[cell.unit])
+        if cell.unit == "epoch":
+            _metric("Pays off from", *_pays_off(pair, unended), PAYS_OFF)
+            _metric("Steady epoch", *_steady(cell, pair), STEADY)
+            _metric("Compiling", *_compiling(cell, reading.now, unended), COMPILING)
+        else:
+            _metric("First call", *_first_call(cell, pair, reading.now), FIRST_CALL)
+            _metric("p90 · p99", *_tails(cell, pair), TAILS)
+            _metric(f"{_thing(cell)}s per second", *_rate(cell, pair), RATE)
 
 
-SO_FAR = (
-    "Steady epochs of the other variant against the baseline's, with the 95 % interval over runs. "
+SO_FAR = {
+    unit: f"{what} of the other variant against the baseline's, with the 95 % interval over runs. "
     "8.4 % faster is the same as a speedup of 1.084×. Below "
     f"{RUNS_FOR_A_VERDICT} runs an arm it is a first look: processes differ, so no verdict yet."
-)
+    for unit, what in (("epoch", "Steady epochs"), ("iteration", "The median steady iteration"))
+}
 PAYS_OFF = (
     "The epoch by whose end all compile time is paid back, from a cold compile cache where that "
     "was measured. From then on the compiled training is ahead. An evaluation is timed apart."
@@ -48,12 +59,24 @@ STEADY = (
 COMPILING = (
     "Seconds inside the compiler's own start and end while training, in the runs from a cold cache."
 )
+FIRST_CALL = (
+    "The wait for the first answer of a new process, from a cold compile cache where that was "
+    "measured: compiling, or the tracing or exporting before it, included."
+)
+TAILS = (
+    "Nine in ten, and 99 in a hundred, of all steady iterations end within these times: what "
+    "start-up and compiling took is not among them."
+)
+RATE = (
+    "Batch size, or the size of a function's input, over the median steady iteration: one call "
+    "after the other, none at the same time."
+)
 
 
 def _metric(label: str, value: str, below: str, help: str) -> None:
     """Value and second line are Markdown to Streamlit; a variant's name may hold anything."""
     st.metric(
-        label,
+        plain(label),
         plain(value) or None,
         delta=plain(below) or None,
         delta_color="off",
@@ -67,17 +90,15 @@ def _metric(label: str, value: str, below: str, help: str) -> None:
 def _so_far(cell: Cell, pair: Comparison | None, needs: Mapping[int, float]) -> tuple[str, str]:
     if pair is None:
         return "", _why_no_answer(cell, needs)
-    speedup, band = pair.speedup, pair.band
-    if band:
+    speedup = pair.speedup
+    if pair.band:
         fewest = min(speedup.baseline_runs, speedup.candidate_runs)
         below = f"first look, {counted(fewest, 'run')} an arm"
-        if not pair.differs:
-            return "none seen", below
-        return percent_text(speedup.ratio, band.low, band.high), below
-    below = f"95 %: {percent_interval_text(speedup.low, speedup.high)}"
-    if not pair.shows_difference:
-        return "none shown", below
-    return percent_text(speedup.ratio, speedup.low, speedup.high), below
+    else:
+        below = f"95 %: {percent_interval_text(speedup.low, speedup.high)}"
+    if not pair.differs:
+        return "none seen" if pair.band else "none shown", below
+    return pair.verdict_text.removeprefix("first look: "), below
 
 
 def _why_no_answer(cell: Cell, needs: Mapping[int, float]) -> str:
@@ -168,3 +189,83 @@ def _compiling(cell: Cell, now: float, unended: bool) -> tuple[str, str]:
     recompiles = counted(again, "recompile") if again else "no recompiles"
     graphs = counted(activity.graphs, "graph")
     return seconds_text(cold[0].compile_seconds), f"{graphs}, {recompiles}"
+
+
+# Inference
+
+
+def _thing(cell: Cell) -> str:
+    """What a second has many of: `Image`, or `Element` of a function's input."""
+    return "Element" if cell.measured[0].run.spec.workload.is_function else "Image"
+
+
+def _arms(cell: Cell, pair: Comparison | None) -> tuple[Arm | None, Arm | None]:
+    """The arm that the cards are of, and the baseline beside it; before a pair what there is."""
+    if pair:
+        return pair.candidate, pair.baseline
+    arms: dict[str, list[Measured]] = {}
+    for one in cell.measured:
+        if one.epochs:
+            arms.setdefault(one.run.spec.variant.name, []).append(one)
+    known = {name: Arm(runs[0].run.spec.variant.arm, tuple(runs)) for name, runs in arms.items()}
+    baseline = known.pop(cell.baseline, None)
+    return next(reversed(known.values()), None), baseline
+
+
+def _beside(baseline: Arm | None, text: str) -> str:
+    return f"{baseline.variant.name} {text}" if baseline and text else ""
+
+
+def _first_call(cell: Cell, pair: Comparison | None, now: float) -> tuple[str, str]:
+    for one in cell.measured:
+        run = one.run
+        if run.status == "running" and run.phase == "epoch" and not one.epochs:
+            name = run.spec.variant.name
+            return clock_text(now - (run.phase_since or now)), f"{name}, so far"
+    arm, baseline = _arms(cell, pair)
+    below = _beside(baseline, seconds_text(baseline.first_seconds()) if baseline else "")
+    if arm is None:
+        return "", below or "comes first"
+    starts = (arm.first_seconds(cache) for cache in ("cold", "off", None))
+    first = next((seconds for seconds in starts if seconds is not None), None)
+    return seconds_text(first), below or arm.variant.name
+
+
+def _tails(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
+    return _of_steady(cell, pair, lambda arm: pair_text(*arm.percentiles(90, 99)))
+
+
+def _rate(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
+    size = cell.measured[0].run.spec.workload.batch_size
+    return _of_steady(cell, pair, lambda arm: rate_text(size / arm.steady_seconds))
+
+
+def _of_steady(cell: Cell, pair: Comparison | None, told: Callable[[Arm], str]) -> tuple[str, str]:
+    """What is told of the arm, and below it of the baseline, once they have a steady state."""
+    arm, baseline = (one if one and one.medians else None for one in _arms(cell, pair))
+    below = _beside(baseline, told(baseline) if baseline else "")
+    if arm is None:
+        return "", below or "needs 3 steady iterations"
+    return told(arm), below or arm.variant.name
+
+
+def pair_text(low: float, high: float) -> str:
+    """Two times in the unit of the second: `55.4 · 71.6 ms`."""
+    text = seconds_text(high)
+    unit = text.rsplit(NO_BREAK, 1)[1]
+    size = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
+    decimals = len(text.split(NO_BREAK)[0].partition(".")[2])
+    return f"{low / size:.{decimals}f} · {text}"
+
+
+def rate_text(rate: float) -> str:
+    """Three digits: `18.2`, `1 240`, `625 million`."""
+    rate = float(f"{rate:.2e}")
+    name, size = next(((n, s) for n, s in LARGE if rate >= s), ("", 1.0))
+    value = rate / size
+    decimals = 2 - math.floor(math.log10(value))
+    text = f"{value:.{decimals}f}" if decimals > 0 else count_text(value)
+    return f"{text}{NO_BREAK}{name}" if name else text
+
+
+LARGE = (("billion", 1e9), ("million", 1e6))

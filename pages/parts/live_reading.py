@@ -1,7 +1,8 @@
 """What the live page knows at one moment, read from the store; only what changed is read.
 
 Ended runs are kept between readings (measured.py). A running run is read again once its phase
-says that there is a new epoch. In a replay the same runs are shown as they stood earlier.
+says that there is a new epoch, or after some seconds of new blocks. In a replay the same runs are
+shown as they stood earlier.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ from bench_core.measured import Measured, measure
 from bench_core.pairing import Comparison, comparisons
 from bench_core.progress import as_of, baseline_of, moment_after
 from bench_core.run import ENDED, Run
-from bench_core.spec import Experiment
+from bench_core.spec import Experiment, Workload
 from bench_core.store import Store
+from bench_core.units import NO_BREAK, count_text
 from pages.parts.measured import measured_runs
 
 REPLAY_SPEED = 10.0
 # How old the forecasts in the queue may grow.
 QUEUE_SECONDS = 15.0
 STEP_EPOCHS = 3
+# Inference has a block about every half second; drawing each would take cores from what is timed.
+BLOCK_SECONDS = 3.0
+FIRST_BLOCKS = 2
 MOST_KEPT = 200
 T = TypeVar("T")
 
@@ -74,12 +79,18 @@ class Reading:
     @property
     def drawn(self) -> Hashable:
         """Changes when the page must be drawn again and not only its clocks."""
-        running = self.running
+        running, speed = self.running, REPLAY_SPEED if self.replay else 1.0
+        seen: Hashable = None
+        if running and self.replay:  # epochs may pass faster than a page is drawn
+            pause = 1.0 if running.unit == "epoch" else BLOCK_SECONDS
+            seen = self.now // (pause * speed)
+        elif running:
+            seen = len(running.epochs)
         return (
             self.state,
-            (running.run.number, len(running.epochs)) if running else None,
+            (running.run.number, seen) if running else None,
             tuple((run.number, run.status) for run in self.others),
-            self.now // (QUEUE_SECONDS * (REPLAY_SPEED if self.replay else 1)),
+            self.now // (QUEUE_SECONDS * speed),
         )
 
 
@@ -114,7 +125,8 @@ def _unended(store: Store, run: Run) -> Measured:
     runs = _kept_running()
     # An epoch is stored before the phase of the next one is.
     key = (run.phase, run.phase_epoch)
-    if run.id not in runs or runs[run.id][0] != key:
+    known = runs.get(run.id)
+    if known is None or (known[0] != key and not _too_soon(run, known[1])):
         if len(runs) > MOST_KEPT:
             runs.clear()
         runs[run.id] = (key, measure(run, store.epochs([run.number])[run.number]))
@@ -122,12 +134,22 @@ def _unended(store: Store, run: Run) -> Measured:
     return replace(one, run=run)
 
 
+def _too_soon(run: Run, known: Measured) -> bool:
+    """Whether the block that is measured now began shortly after what is known was read."""
+    if known.unit == "epoch" or run.phase != known.run.phase or len(known.epochs) < FIRST_BLOCKS:
+        return False
+    return (run.phase_since or 0.0) - (known.run.phase_since or 0.0) < BLOCK_SECONDS
+
+
 # The runs that belong together
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The runs of one model and batch size; comparisons count what a running run has so far."""
+    """The runs of one model, batch size and precision.
+
+    Comparisons count what a running run has so far.
+    """
 
     name: str
     measured: tuple[Measured, ...]
@@ -135,13 +157,17 @@ class Cell:
     comparisons: tuple[Comparison, ...]
 
     @property
+    def unit(self) -> str:
+        return self.measured[0].unit
+
+    @property
     def candidate(self) -> Comparison | None:
-        """The comparison of the arm that is measured now, else of the last one."""
+        """The comparison of the arm that is measured now, else of the fastest one."""
         running = [m.run.spec.variant.name for m in self.measured if m.run.status == "running"]
         for pair in self.comparisons:
             if pair.candidate.variant.name in running:
                 return pair
-        return self.comparisons[-1] if self.comparisons else None
+        return max(self.comparisons, key=lambda pair: pair.speedup.ratio, default=None)
 
     @property
     def key(self) -> Hashable:
@@ -154,11 +180,23 @@ def cell_names(experiment: Experiment, runs: Sequence[Run]) -> dict[int, str]:
     names = {}
     for run in runs:
         work = run.spec.workload
-        words = [work.model, f"batch {work.batch_size}"]
+        words = [model_text(work.model), size_text(work)]
         if len(experiment.precisions) > 1:
             words.append(work.precision)
         names[run.number] = " · ".join(words)
     return names
+
+
+def model_text(model: str) -> str:
+    """Without the kind, which is plain from elsewhere: `sin_cos`."""
+    return model.removeprefix("function:")
+
+
+def size_text(work: Workload) -> str:
+    """`batch 16`; of a function, whose input has that size, `n = 10 000`."""
+    if work.is_function:
+        return f"n{NO_BREAK}={NO_BREAK}{count_text(work.batch_size)}"
+    return f"batch {work.batch_size}"
 
 
 def cell_of(reading: Reading, name: str) -> Cell:
