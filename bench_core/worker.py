@@ -170,9 +170,10 @@ def measure(store: Store, run: Run, watch: Watch | None = None) -> None:
     except Stopped:
         store.finish(run.number, "stopped", reason="stopped on request; what was measured is kept")
     except TimedOut:
+        fewer = "epochs or samples" if spec.workload.task == "train" else "iterations"
         reason = (
             f"no end after {spec.measurement.timeout_seconds:g} s (timeout_seconds); allow more "
-            "time, or measure fewer epochs or samples"
+            f"time, or measure fewer {fewer}"
         )
         event = events.Failed(failure="timed out", reason=reason, phase="")
         _fail(store, run, event, watch)

@@ -204,6 +204,70 @@ def test_max_seconds_ends_a_run_politely_after_an_epoch(store, start_worker):
     assert run.aftermath is not None
 
 
+def inferring(**measurement) -> Experiment:
+    return small(
+        batch_sizes=(1,),
+        workload={"task": "infer", "image_size": 32},
+        measurement=Measurement(**measurement),
+    )
+
+
+def latencies_of(store: Store, number: int) -> list[float]:
+    return [one for block in store.epochs([number])[number] for one in block.step_seconds]
+
+
+def test_inference_ends_after_exactly_its_iterations_and_keeps_every_latency(store, start_worker):
+    store.queue(inferring(iterations=2345))
+    assert start_worker().wait(120) == 0
+    run = store.run(1)
+    assert (run.status, run.reason) == ("done", None)
+    latencies = latencies_of(store, 1)
+    assert len(latencies) == 2345
+    assert min(latencies) > 0
+    blocks = store.epochs([1])[1]
+    assert [block.epoch for block in blocks] == list(range(1, len(blocks) + 1))
+    assert len(blocks) > 1, "it is told bit by bit"
+    for block in blocks:
+        assert block.samples == len(block.step_seconds)
+        assert sum(block.step_seconds) <= block.wall_seconds
+        assert block.loss is None
+    assert run.aftermath is not None
+    assert processes_of(run) == []
+
+
+def test_stop_in_the_midst_of_inference_keeps_the_blocks(store, start_worker):
+    store.queue(inferring(iterations=1_000_000))
+    store.queue(inferring(iterations=20))
+    start_worker()
+    wait_for(lambda: epochs_of(store, 1) >= 2)
+    store.stop(number=1)
+    wait_for(lambda: store.run(1).status == "stopped", seconds=5)
+    told = len(latencies_of(store, 1))
+    assert told > 0
+    assert processes_of(store.run(1)) == []
+    wait_for(lambda: store.run(2).status == "done")
+    assert (len(latencies_of(store, 1)), len(latencies_of(store, 2))) == (told, 20)
+
+
+def test_max_seconds_ends_inference_politely_after_a_block(store, start_worker):
+    store.queue(inferring(iterations=1_000_000, max_seconds=1))
+    start_worker()
+    wait_for(lambda: store.run(1).status == "done")
+    run = store.run(1)
+    count = len(latencies_of(store, 1))
+    assert run.reason == f"ended by max_seconds 1 after iteration {count}"
+    assert 0 < count < 1_000_000
+    assert run.aftermath is not None
+
+
+def test_inference_past_its_deadline_says_what_to_measure_less_of(store, start_worker):
+    store.queue(inferring(timeout_seconds=0.5))
+    start_worker()
+    wait_for(lambda: store.run(1).status == "failed")
+    assert store.run(1).failure == "timed out"
+    assert store.run(1).reason.endswith("allow more time, or measure fewer iterations")
+
+
 def test_a_deleted_running_run_does_not_go_on_unseen(store, start_worker):
     store.queue(small(measurement=ENDLESS))
     start_worker()
