@@ -121,6 +121,18 @@ NAMED_MODELS = (
     "yolov7",
 )
 NAMED_FUNCTIONS = ("function:sin_cos",)
+# One sentence each, for the pages.
+EXECUTION_WORDS: dict[Execution, str] = {
+    "eager": "PyTorch runs the model's own Python code, one operator after the other",
+    "compile": "torch.compile captures graphs in the first call and has a backend compile them",
+    "compile_frozen": "torch.compile with the weights frozen into the compiled code as constants",
+    "export_aot": "torch.export takes the model as one graph, and AOTInductor makes a library of "
+    "it before the first call",
+    "jit_trace_frozen": "TorchScript records the path that one batch takes, the weights frozen "
+    "into it; deprecated by PyTorch",
+    "onednn_graph": "TorchScript, traced and frozen, its operators fused by oneDNN Graph; CPU "
+    "only, deprecated by PyTorch",
+}
 # These take the arguments of torch.compile; the others take none.
 COMPILES = ("compile", "compile_frozen")
 # These need the weights and the shape of the input to stand still.

@@ -10,13 +10,30 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import torch
 
-from bench_core.events import Activity, Aftermath, CompileWindow, Epoch, Prepared, Primed
-from bench_core.measuring import datasets, environment, gpu_state, machine_load, models, profile
+from bench_core.events import (
+    Activity,
+    Aftermath,
+    CompileWindow,
+    Epoch,
+    Finding,
+    Prepared,
+    Primed,
+)
+from bench_core.measuring import (
+    datasets,
+    effective,
+    environment,
+    gpu_state,
+    machine_load,
+    models,
+    profile,
+)
 from bench_core.measuring.compile_activity import CompilerWatch
 from bench_core.measuring.event_stream import EventStream
 from bench_core.measuring.failures import DeviceMissing, LossIsNan
@@ -57,7 +74,7 @@ class Run:
         self.iterations = 0
         making = time.perf_counter()
         with grad_mode_of(spec) if spec.workload.compile_in_grad_mode else nullcontext():
-            self.module = EXECUTIONS[spec.variant.execution](
+            self.module, self.findings = EXECUTIONS[spec.variant.execution](
                 self.original, spec, self._example_inputs()
             )
         execution_seconds = time.perf_counter() - making
@@ -269,6 +286,8 @@ class Run:
         self.stream.enter("after timing")
         # First: clocks and throttle reasons are those of the work that was timed.
         gpu = gpu_state.read(self.device) if self.device.type == "cuda" else None
+        # Before anything else calls the model: TorchScript tells of its last call only.
+        found = self._extra("what was asked for and what happened", self._effective)
         profiled = self._extra("where the step's time goes", self._profiled) or (None, None)
         self.stream.emit(
             Aftermath(
@@ -277,8 +296,21 @@ class Run:
                 shares=profiled[0],
                 profiled_step_seconds=profiled[1],
                 notes=tuple(self.notes),
+                effective=found,
             )
         )
+
+    def _effective(self) -> tuple[Finding, ...]:
+        windows = self.watch.windows if self.watch else []
+        ran = effective.Ran(
+            spec=self.spec,
+            environment=environment.read(self.device),
+            activity=self.watch.activity() if self.watch else Activity(),
+            calls=self.iterations,
+            recorded_cuda_graphs=sum(trigger == "CUDAGRAPH_RECORDING" for _, _, trigger in windows),
+        )
+        read = [self._extra(what, partial(check, ran)) for what, check in effective.CHECKS.items()]
+        return (*filter(None, read), *self.findings)
 
     def _extra(self, what: str, read: Callable[[], Any]) -> Any:
         """The epochs have been told and stand, whatever happens to an explanation of them."""
