@@ -56,13 +56,18 @@ def sizes_that_pay(pairs: Sequence[Comparison]) -> Sizes:
 
 def sizes_text(pairs: Sequence[Comparison]) -> str:
     """`Compiling pays from n = 10 000 on (sin_cos, CPU)`: one sentence that stands alone."""
-    found, one = sizes_that_pay(pairs), pairs[0]
-    who = "compiling" if one.candidate.variant == COMPILE else one.candidate.variant.name
+    one = pairs[0]
     name = one.workload.model.removeprefix("function:").removesuffix(".py")
-    words = f"{who} {_pays(found)} ({name}, {one.machine})"
-    if found.first_look:
-        return f"First look: {words}; no verdict before {RUNS_FOR_A_VERDICT} runs an arm"
+    words = f"{pays_text(pairs)} ({name}, {one.machine})"
+    if sizes_that_pay(pairs).first_look:
+        words = f"First look: {words}; no verdict before {RUNS_FOR_A_VERDICT} runs an arm"
     return words[0].upper() + words[1:]
+
+
+def pays_text(pairs: Sequence[Comparison]) -> str:
+    """`compiling pays from n = 10 000 on`, for where the rest is said already."""
+    variant = pairs[0].candidate.variant
+    return f"{'compiling' if variant == COMPILE else variant.name} {_pays(sizes_that_pay(pairs))}"
 
 
 def _pays(found: Sizes) -> str:

@@ -8,8 +8,10 @@ bench_core.pairing only, between runs that differ in nothing but the variant.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -20,20 +22,26 @@ from bench_core.run import Run
 from bench_core.spec import Experiment
 from bench_core.store import Store
 from pages.parts import comparison_charts as charts
-from pages.parts.comparison_table import comparison_table, matrix, pair_id
+from pages.parts import comparison_latency as latency
+from pages.parts.comparison_table import comparison_table, facts_card, matrix_card, pair_id
 from pages.parts.comparison_words import (
     answer,
     difference_text,
-    differing_facts,
     left_out_text,
     pair_name,
+    parity_text,
+    unmet_sentences,
+    vary_in,
 )
 from pages.parts.draft import link_of, values_of
+from pages.parts.kinds import KINDS, kind_of
 from pages.parts.measured import measured_runs
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent
 VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
+ROWS_WITHOUT_SCROLLING = 10
+MOST_LEFT_OUT = 100
 
 
 def clear_filter() -> None:
@@ -56,24 +64,29 @@ def left_out_dialog(left_out: Sequence[LeftOut]) -> None:
 
 
 def show_left_out(left_out: Sequence[LeftOut]) -> None:
-    """Plain cells: reasons hold words of compilers and of users' files."""
-    st.dataframe(
-        {
-            "Runs": [", ".join(str(run.number) for run in left.runs) for left in left_out],
-            "What": [left.runs[0].title for left in left_out],
-            "Machine": [left.runs[0].machine for left in left_out],
-            "Why": [left.reason for left in left_out],
-        },
-        hide_index=True,
-        height="content" if len(left_out) <= 10 else 380,
-        column_config={
-            "Runs": st.column_config.TextColumn(width=64),
-            "What": st.column_config.TextColumn(width=240),
-            "Machine": st.column_config.TextColumn(width=80),
-            "Why": st.column_config.TextColumn(width=300),
-        },
-        alt="Runs that take part in no comparison, and why",
-    )
+    """Escaped cells, which wrap: reasons hold words of compilers and of users' files."""
+    alike: dict[tuple[str, str, str], list[Run]] = {}
+    for left in left_out:
+        first = left.runs[0]
+        alike.setdefault((first.title, first.machine, left.reason), []).extend(left.runs)
+    rows = list(alike.items())
+    height: Literal["content"] | int = "content" if len(rows) <= ROWS_WITHOUT_SCROLLING else 480
+    with st.container(height=height, border=False):
+        st.table(
+            [
+                {
+                    "Runs": ", ".join(str(run.number) for run in runs),
+                    "What": plain(f"{title} on {machine}" if machine else title),
+                    "Why": plain(reason),
+                }
+                for (title, machine, reason), runs in rows[:MOST_LEFT_OUT]
+            ],
+            border="horizontal",
+            hide_index=True,
+            alt="Runs that take part in no comparison, and why",
+        )
+        if len(rows) > MOST_LEFT_OUT:
+            st.caption(f"and {len(rows) - MOST_LEFT_OUT} more: narrow the filter to see them.")
 
 
 def no_ratio(one: Measured, other: Measured) -> None:
@@ -117,6 +130,14 @@ def no_ratio(one: Measured, other: Measured) -> None:
                 st.switch_page(PAGES / "run.py", query_params=link)
 
 
+def kind_in_address(ended: Sequence[Measured]) -> str:
+    """The kind of the pair that the address names, else of what was measured last."""
+    number = st.query_params.get("pair", "").rsplit("-", 1)[-1]
+    named = [one.run for one in ended if str(one.run.number) == number]
+    newest = max((one.run for one in ended), key=lambda run: run.ended_at or 0.0)
+    return kind_of((named or [newest])[0].spec.workload)
+
+
 def like(run: Run, chosen: Comparison) -> bool:
     """Whether the run's variant, batch size and precision are those of the chosen pair."""
     work, wanted = run.spec.workload, chosen.workload
@@ -125,6 +146,58 @@ def like(run: Run, chosen: Comparison) -> bool:
         and work.batch_size == wanted.batch_size
         and work.precision == wanted.precision
     )
+
+
+def cards_of(chosen: Comparison, pairs: Sequence[Comparison]) -> list[Callable[[], None]]:
+    """What is drawn below the table, in pairs: by size, over time, what differs, the matrix."""
+    work = chosen.workload
+    cards: list[Callable[[], None]]
+    if chosen.unit == "epoch":
+        if view == "absolute":
+            cards = [partial(charts.seconds_card, chosen, pairs)]
+            cards.append(partial(charts.cumulative_card, chosen, log))
+        else:
+            cards = [partial(charts.speedup_card, chosen, pairs, machines)]
+            cards.append(partial(charts.saved_card, chosen))
+        cards.append(partial(charts.epochs_card, chosen, log))
+        if charts.has_loss(chosen):
+            cards.append(partial(charts.loss_card, chosen, found.left_out, log))
+    else:
+        by_size = [
+            pair
+            for pair in pairs
+            if vary_in("batch_size", pair, chosen) and pair.workload.batch_size != work.batch_size
+        ]
+        if work.is_function:
+            if by_size:
+                cards = [partial(latency.sizes_card, chosen, pairs)]
+                cards.append(partial(charts.speedup_card, chosen, pairs, machines))
+            else:
+                cards = [partial(latency.latency_card, chosen, pairs)]
+        else:
+            cards = [partial(latency.latency_card, chosen, pairs)]
+            cards += [partial(latency.throughput_card, chosen, pairs)] if by_size else []
+        cards.append(partial(latency.first_card, chosen, pairs))
+        cards.append(partial(charts.saved_card, chosen))
+        if any(
+            vary_in("precision", pair, chosen) and pair.workload.precision != work.precision
+            for pair in pairs
+        ):
+            cards.append(partial(latency.precision_card, chosen, pairs))
+        if not work.is_function and len(charts.of_any_size(chosen, pairs)) > 1:
+            cards.append(partial(charts.speedup_card, chosen, pairs, machines))
+    cards.append(partial(facts_card, chosen))
+    # The matrix is of one batch size and one variant: those of the chosen pair.
+    alike = [pair for pair in pairs if like(pair.candidate.runs[0].run, chosen)]
+    failed = [
+        run
+        for left in found.left_out
+        for run in left.runs
+        if run.status == "failed" and like(run, chosen)
+    ]
+    if len(alike) > 1 or failed:
+        cards.append(partial(matrix_card, chosen, alike, failed, machines))
+    return cards
 
 
 header = st.container(
@@ -148,8 +221,25 @@ if picked or "experiment" in st.query_params:
             "Show all", type="tertiary", icon=":material/filter_alt_off:", on_click=show_all_runs
         )
 
-# Nothing chosen in a row of pills means all of it.
 ended = [one for one in measured if one.epochs]
+kinds = [kind for kind in KINDS if any(kind_of(one.run.spec.workload) == kind for one in ended)]
+two_chosen = bool(picked) and len(measured) == 2
+if len(kinds) > 1 and not two_chosen:
+    # Never in one table, chart or mean: epochs, calls of a model and calls of a function.
+    kind = st.segmented_control(
+        "What is compared",
+        kinds,
+        default=kind_in_address(ended),
+        required=True,
+        key="task",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    kinds = [kind]
+    measured = [one for one in measured if kind_of(one.run.spec.workload) == kind]
+    ended = [one for one in measured if one.epochs]
+
+# Nothing chosen in a row of pills means all of it.
 arms = list(dict.fromkeys(one.run.spec.variant.arm for one in ended))
 arms.sort(key=lambda arm: arm != EAGER)
 names = [arm.name for arm in arms]
@@ -182,11 +272,12 @@ with st.container(horizontal=True, vertical_alignment="center"):
     }
     asked_baseline = st.session_state.get("baseline", st.query_params.get("baseline", "eager"))
     batches = ", ".join(str(batch) for batch in state["batches"])
-    words = [f"batch {batches}" if batches else "all batch sizes", *state["precisions"]]
+    size = {"Functions": "input size"}.get(kinds[0] if kinds else "", "batch size")
+    words = [f"{size} {batches}" if batches else f"all {size}s", *state["precisions"]]
     label = f"{', '.join(words)} · against {asked_baseline}"
     with rest, st.popover(plain(label), icon=":material/tune:", key="rest"):
         chosen_batches = st.pills(
-            "Batch sizes",
+            f"{size.capitalize()}s",
             sorted({one.run.spec.workload.batch_size for one in ended}),
             selection_mode="multi",
             key="batches",
@@ -219,7 +310,7 @@ baseline = arms[names.index(chosen_baseline)] if chosen_baseline in names else E
 found = comparisons(matching, baseline)
 
 if not found.pairs:
-    if picked and len(measured) == 2 and all(one.steady.median_seconds for one in measured):
+    if two_chosen and all(one.steady.median_seconds for one in measured):
         no_ratio(*measured)
         st.stop()
     if len(matching) < len(measured) and comparisons(measured, baseline).pairs:
@@ -237,8 +328,21 @@ if not found.pairs:
             show_left_out(found.left_out)
     st.stop()
 
-# Best first, first looks last.
+# Best first, first looks last; a function's sizes in their order.
 pairs = sorted(found.pairs, key=lambda pair: (pair.speedup.verdict is None, -pair.speedup.ratio))
+chosen = pairs[0]
+of_functions = chosen.workload.is_function
+if of_functions:
+    pairs.sort(key=lambda pair: pair.workload.batch_size)
+    # The size that the answer names, or the nearest to it.
+    chosen = next((pair for pair in pairs if pair.differs and pair.speedup.ratio > 1), pairs[-1])
+by_id = {pair_id(pair): pair for pair in pairs}
+chosen = by_id.get(st.query_params.get("pair", ""), chosen)
+one_workload = (
+    not of_functions
+    and chosen.unit == "iteration"
+    and (len(latency.beside(chosen, pairs)) == len(pairs))
+)
 title, detail = answer(found)
 st.subheader(plain(title), anchor=False)
 with st.container(horizontal=True, vertical_alignment="center"):
@@ -246,85 +350,53 @@ with st.container(horizontal=True, vertical_alignment="center"):
     left_out = left_out_text(found)
     if left_out and st.button(left_out, type="tertiary", icon=":material/info:", key="left_out"):
         left_out_dialog(found.left_out)
-clicked = comparison_table(pairs, machines)
-
-by_id = {pair_id(pair): pair for pair in pairs}
+if of_functions:
+    st.caption(
+        "A steady call of compiled code against one of eager code. The article wrote "
+        "torch.\\_dynamo.optimize: the old spelling of torch.compile."
+    )
+clicked = latency.arms_table(chosen, pairs) if one_workload else comparison_table(pairs, machines)
 if clicked is not None:
-    st.query_params["pair"] = pair_id(pairs[clicked])
-chosen: Comparison = by_id.get(st.query_params.get("pair", ""), pairs[0])
+    chosen = pairs[clicked]
+    st.query_params["pair"] = pair_id(chosen)
 
+in_epochs = chosen.unit == "epoch"
+view, log = "relative", False
 with st.container(horizontal=True, vertical_alignment="center"):
     st.markdown(f"**{plain(pair_name(chosen))}**", width="content")
-    view = st.segmented_control(
-        "Charts",
-        ["relative", "absolute"],
-        default="relative",
-        required=True,
-        key="view",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    log = st.toggle(
-        "Log axes",
-        key="log",
-        bind="query-params",
-        help="Logarithmic axes for the charts by epoch. Batch sizes always have them.",
-    )
-left, right = st.columns(2, gap="small")
-with left:
-    if view == "absolute":
-        charts.seconds_card(chosen, pairs)
-    else:
-        charts.speedup_card(chosen, pairs, machines)
-with right:
-    if view == "absolute":
-        charts.cumulative_card(chosen, log)
-    else:
-        charts.saved_card(chosen)
-left, right = st.columns(2, gap="small")
-with left:
-    charts.epochs_card(chosen, log)
-with right:
-    if charts.has_loss(chosen):
-        charts.loss_card(chosen, log)
-
-# The matrix is of one batch size and one variant: those of the chosen pair.
-alike = [pair for pair in pairs if like(pair.candidate.runs[0].run, chosen)]
-failed = [
-    run
-    for left in found.left_out
-    for run in left.runs
-    if run.status == "failed" and like(run, chosen)
-]
-columns = st.columns(2, gap="small") if len(alike) > 1 or failed else [st.container()]
-with columns[0], st.container(border=True, gap="xsmall", height="stretch"):
-    st.markdown("**Only what differs between the arms**")
-    st.caption(plain(pair_name(chosen)))
-    facts = differing_facts(
-        [one.run for one in chosen.baseline.runs], [one.run for one in chosen.candidate.runs]
-    )
-    heads = ("Fact", chosen.baseline.variant.name, chosen.candidate.variant.name)
-    st.table(
-        {
-            plain(head): [plain(cell) for cell in column]
-            for head, column in zip(heads, zip(*facts, strict=True), strict=True)
-        },
-        border="horizontal",
-        hide_index=True,
-        alt="Facts of specification and environment that differ between the arms",
-    )
-if len(columns) > 1:
-    with columns[1], st.container(border=True, gap="xsmall", height="stretch"):
-        st.markdown("**Change of speed by model and machine**")
-        arm, work = chosen.candidate.variant.name, chosen.workload
-        st.caption(
-            f"{plain(arm)}, batch {work.batch_size}, {work.precision}, with the epoch from which "
-            "it pays off, compiled from a cold cache."
+    if in_epochs:
+        view = st.segmented_control(
+            "Charts",
+            ["relative", "absolute"],
+            default="relative",
+            required=True,
+            key="view",
+            bind="query-params",
+            label_visibility="collapsed",
         )
-        matrix(alike, failed, machines)
-        st.caption("none shown: the 95 % interval holds 0 %. never: slower once steady.")
+        log = st.toggle(
+            "Log axes",
+            key="log",
+            bind="query-params",
+            help="Logarithmic axes for the charts by epoch. Batch sizes always have them.",
+        )
+for sentence in unmet_sentences(chosen):
+    st.markdown(f":yellow[:material/warning:] {plain(sentence)}")
+if chosen.candidate.parity and not charts.has_loss(chosen):  # else it stands beside the losses
+    st.caption(plain(parity_text(chosen.candidate.parity)))
+if not (in_epochs or of_functions or one_workload):
+    latency.arms_table(chosen, pairs)
+
+cards = cards_of(chosen, pairs)
+for start in range(0, len(cards), 2):
+    row = cards[start : start + 2]
+    for column, card in zip(st.columns(len(row), gap="small"), row, strict=True):
+        with column:
+            card()
 
 with header.popover("Share", icon=":material/link:"):
     st.caption("This address shows the same choices and the same pair.")
     parameters = [(key, one) for key in st.query_params for one in st.query_params.get_all(key)]
+    if "task" not in st.query_params and not two_chosen:
+        parameters.append(("task", kinds[0]))  # what is newest will be something else tomorrow
     st.code(f"{st.context.url}?{urlencode(parameters)}", language=None, wrap_lines=True)

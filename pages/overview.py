@@ -14,17 +14,19 @@ import streamlit as st
 
 from bench_core import capabilities, worker
 from bench_core.measured import Measured
-from bench_core.pairing import Comparison, LeftOut, comparisons
+from bench_core.pairing import LeftOut, comparisons
 from bench_core.presets import PRESETS
 from bench_core.run import ENDED, Run
 from bench_core.spec import new_id
 from bench_core.store import Store
-from bench_core.units import bytes_text, counted, percent_interval_text
+from bench_core.units import bytes_text, count_text, counted
+from pages.parts.answers import Answer, answers_of
 from pages.parts.comparison_table import pair_id
 from pages.parts.hero_chart import hero_chart
+from pages.parts.kinds import workload_words
 from pages.parts.live_cards import draw_progress, needs_of
 from pages.parts.live_endings import FIRST_LOOK_ICON, VERDICT_ICONS
-from pages.parts.live_reading import read
+from pages.parts.live_reading import Reading, model_text, read
 from pages.parts.measured import measured_runs
 from pages.parts.text import plain
 from pages.parts.when import reader_zone, when_text
@@ -66,44 +68,42 @@ def new_run(primary: bool = False) -> None:
 # What stands there
 
 
-def ended_at(pair: Comparison) -> float:
-    return max(one.run.ended_at or 0 for arm in (pair.baseline, pair.candidate) for one in arm.runs)
-
-
-def draw_hero(pair: Comparison) -> None:
-    work = pair.workload
+def draw_hero(answer: Answer) -> None:
+    pair = answer.lead
     caches = dict.fromkeys(one.run.spec.variant.cache for one in pair.candidate.runs)
-    facts = ["training", f"batch {work.batch_size}", work.precision]
-    facts += [f"{cache} cache" for cache in caches if cache == "cold"]
+    facts = [answer.kind.lower(), *answer.facts]
+    if answer.kind == "Training":
+        facts += [pair.workload.precision]
+        facts += [f"{cache} cache" for cache in caches if cache == "cold"]
     row = st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
     )
-    row.markdown(f":gray-badge[{' · '.join(facts)}]", width="content")
-    row.caption(when_text(ended_at(pair), reader_zone()), width="content")
-    st.header(plain(pair.headline), anchor=False)
-    words, pays_off = plain(pair.detail), plain(pair.pays_off_text)
+    row.markdown(f":gray-badge[{plain(' · '.join(facts))}]", width="content")
+    row.caption(when_text(answer.ended_at, reader_zone()), width="content")
+    title, words = map(plain, answer.told)
+    st.header(title, anchor=False)
+    pays_off = plain(pair.pays_off_text)
     if pays_off:
         words = words.replace(pays_off, f"**{pays_off}**")
-    if pair.shows_difference:
-        words += f" {plain(pair.saving_text)}"
     st.markdown(words)
-    hero_chart(pair)
+    hero_chart(answer)
     if st.button("Compare", icon=":material/balance:"):
         st.switch_page(PAGES / "compare.py", query_params={"pair": pair_id(pair)})
 
 
-def draw_tile(pair: Comparison, machines: list[str]) -> None:
+def draw_tile(answer: Answer, machines: list[str]) -> None:
+    pair = answer.lead
     color, symbol = SYMBOLS[machines.index(pair.machine) % len(SYMBOLS)]
-    work, speedup = pair.workload, pair.speedup
     arm = pair.candidate.variant.name
-    where = f"on {pair.machine} · batch {work.batch_size}" + (f" · {arm}" * (arm != "compile"))
-    icon = VERDICT_ICONS.get(speedup.verdict or "", FIRST_LOOK_ICON)
-    verdict = plain(pair.verdict_text[0].upper() + pair.verdict_text[1:])
-    detail = pair.pays_off_text
-    if speedup.low and speedup.high:
-        detail = f"95 %: {percent_interval_text(speedup.low, speedup.high)}. {detail}"
+    where = " · ".join([f"on {pair.machine}", *answer.facts])
+    if answer.kind == "Training" and arm != "compile":
+        where += f" · {arm}"
+    icon = VERDICT_ICONS.get(answer.verdict or "", FIRST_LOOK_ICON)
+    verdict, detail = answer.short
+    verdict = plain(verdict[0].upper() + verdict[1:])
+    name = plain(model_text(pair.workload.model))
     with st.container(border=True, gap="xsmall", height="stretch"):
-        st.markdown(f":{color}[{symbol}] **{plain(work.model)}** :gray[{plain(where)}]")
+        st.markdown(f":{color}[{symbol}] **{name}** :gray[{plain(where)}]")
         st.markdown(f"{icon} **{verdict}**  \n:small[:gray[{plain(detail)}]]")
 
 
@@ -112,11 +112,12 @@ def draw_failed_tile(run: Run, machines: list[str]) -> None:
     color, symbol = "gray", "●"
     if run.machine:
         color, symbol = SYMBOLS[machines.index(run.machine) % len(SYMBOLS)]
-    where = f"on {run.machine or run.spec.device} · batch {work.batch_size}"
+    where = " · ".join([f"on {run.machine or run.spec.device}", *workload_words(work)])
     reason = run.reason or ""
     reason = reason if len(reason) <= 120 else f"{reason[:117]}…"
     with st.container(border=True, gap="xsmall", height="stretch"):
-        st.markdown(f":{color}[{symbol}] **{plain(work.model)}** :gray[{plain(where)}]")
+        name = plain(model_text(work.model))
+        st.markdown(f":{color}[{symbol}] **{name}** :gray[{plain(where)}]")
         failed = f":red[:material/error:] **Failed: {plain(run.failure or 'error')}**"
         detail = plain(f"{run.spec.variant.name_with_cache}: {reason}")
         st.markdown(f"{failed}  \n:small[:gray[{detail}]]")
@@ -134,9 +135,7 @@ def draw_running(running: list[Run], queued: list[Run]) -> None:
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
     )
     row.markdown("**Running now**" if running else "**Starting**", width="content")
-    epochs = run.spec.measurement.epochs
-    doing = f"epoch {run.phase_epoch} of {epochs}" if run.phase_epoch else run.phase or "waiting"
-    row.badge(doing, icon=":material/sync:", color="blue")
+    row.badge(_doing(run, reading), icon=":material/sync:", color="blue")
     st.markdown(plain(run.title_with_cache))
     draw_progress(reading, needs)
     if run.started_at:
@@ -172,6 +171,17 @@ def draw_running(running: list[Run], queued: list[Run]) -> None:
         st.table(rows, border="horizontal", hide_index=True, hide_header=True, alt="The queue")
         if len(rest) > QUEUE_ROWS:
             st.caption(f"and {counted(len(rest) - QUEUE_ROWS, 'run')} more")
+
+
+def _doing(run: Run, reading: Reading) -> str:
+    """`epoch 3 of 10`, `iteration 120 of 200`; the phase until then."""
+    if not run.phase_epoch:
+        return run.phase or "waiting"
+    whole = run.spec.is_done_after
+    if run.spec.workload.unit == "epoch":
+        return f"epoch {run.phase_epoch} of {whole}"
+    done = len(reading.running.series_seconds) if reading.running else 0
+    return f"iteration {count_text(min(done + 1, whole))} of {count_text(whole)}"
 
 
 def draw_idle(newest: Run) -> None:
@@ -279,7 +289,7 @@ if not runs:
     st.stop()
 
 found = comparisons(measured)
-answers = sorted(found.pairs, key=ended_at, reverse=True)
+answers = answers_of(found.pairs)
 left, right = st.columns([2.2, 1], gap="small")
 with left:
     if answers:
@@ -295,8 +305,8 @@ with right, st.container(border=True, gap="small", height="stretch"):
         draw_idle(max(runs, key=lambda run: run.ended_at or 0))
 
 # A run that failed is news too, until the same has been measured after all.
-tiles: list[tuple[float, Comparison | Run]] = [(ended_at(pair), pair) for pair in answers[1:]]
-done = {(pair.workload, pair.candidate.variant) for pair in answers}
+tiles: list[tuple[float, Answer | Run]] = [(answer.ended_at, answer) for answer in answers[1:]]
+done = {(pair.workload, pair.candidate.variant) for pair in found.pairs}
 for one in measured:
     what = (one.run.spec.workload, one.run.spec.variant.arm)
     if one.run.status == "failed" and what not in done:
@@ -311,6 +321,6 @@ if tiles:
                 draw_failed_tile(tile, machines)
             else:
                 draw_tile(tile, machines)
-    if len(answers) > 1:
+    if len(found.pairs) > 1:
         st.page_link(PAGES / "compare.py", label="All comparisons", icon=":material/balance:")
 st.caption(this_machine())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
@@ -17,6 +18,7 @@ from bench_core.result_csv import write, write_summary
 from bench_core.run import ENDED, Run
 from bench_core.store import Store
 from bench_core.units import counted
+from pages.parts.kinds import kind_of
 from pages.parts.measured import measured_runs
 from pages.parts.run_card import run_card
 from pages.parts.run_table import run_table
@@ -24,6 +26,12 @@ from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent
 RUNS_A_PAGE = 200
+# Further filters: the key in the address, the label, and what of a run it looks at.
+FACTS: dict[str, tuple[str, Callable[[Run], str]]] = {
+    "tasks": ("Task", lambda run: kind_of(run.spec.workload)),
+    "executions": ("Variant", lambda run: run.spec.variant.execution),
+    "precisions": ("Precision", lambda run: run.spec.workload.precision),
+}
 VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
 
 
@@ -67,6 +75,7 @@ def confirm_delete(runs: list[Run]) -> None:
 
 def clear_filter() -> None:
     st.session_state.update(machines=[], statuses=[], model_name=None, chosen_experiment=None)
+    st.session_state.update({key: [] for key in FACTS})
 
 
 def _numbers(numbers: list[int]) -> str:
@@ -138,6 +147,20 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         key="chosen_experiment",
         width=260,
     )
+    # The label of the popover is its state, which is in the address before its widgets are drawn.
+    state = [st.session_state.get(key, st.query_params.get_all(key)) for key in FACTS]
+    words = ", ".join(word for chosen in state for word in chosen)
+    with st.popover(plain(words or "All tasks and variants"), icon=":material/tune:", key="rest"):
+        wanted = {
+            key: st.pills(
+                title,
+                sorted({fact(run) for run in runs}),
+                selection_mode="multi",
+                key=key,
+                bind="query-params",
+            )
+            for key, (title, fact) in FACTS.items()
+        }
 
 if chosen_experiment:
     st.query_params["experiment"] = chosen_experiment
@@ -151,6 +174,7 @@ matching = [
     and (not chosen_statuses or run.status in chosen_statuses)
     and chosen_model in (None, run.spec.workload.model)
     and chosen_experiment in (None, run.experiment_id)
+    and all(not wanted[key] or fact(run) in wanted[key] for key, (_, fact) in FACTS.items())
 ]
 stamp = time.strftime("%Y-%m-%d")
 with header.container(horizontal=True, width="content"):

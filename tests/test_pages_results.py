@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import fcntl
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from bench_core.events import Aftermath, Finding, Parity
 from bench_core.paths import CHECKOUT
 from bench_core.run import Run
 from bench_core.spec import Experiment, Variant
@@ -101,7 +103,7 @@ def test_failed_and_queued_runs_are_rows_without_numbers(store):
     )
     frame = table(opened("results"), "Steady epoch")
     assert list(frame["Status"]) == [["queued"], ["failed"]]
-    assert frame[["Steady epoch", "Compiling", "Peak memory"]].isna().all().all()
+    assert frame[["Steady epoch", "First epoch", "Compiling", "Memory"]].isna().all().all()
     assert frame["Epochs"].isna()[0]
 
 
@@ -162,7 +164,7 @@ def test_the_csv_holds_the_runs_that_the_filter_shows(store, monkeypatch):
     assert rows[0]["step_count"] == "62"
     summary = list(csv.DictReader(io.StringIO(files["Summary"].decode("utf-8-sig"), newline="")))
     assert [row["variant"] for row in summary] == ["eager", "compile"]
-    assert float(summary[0]["steady_epoch_seconds"]) == pytest.approx(3.02, rel=0.02)
+    assert float(summary[0]["steady_seconds"]) == pytest.approx(3.02, rel=0.02)
 
 
 def test_a_run_in_the_address_opens_its_card(store):
@@ -252,7 +254,7 @@ def test_compare_without_a_pair_says_what_is_missing(store):
     planted_experiment(store, models=("resnet50",), variants=(EAGER,))
     at = opened("compare")
     assert "Nothing to compare yet" in words(at)
-    assert "no other variant than eager" in table(at, "Why")["Why"][0]
+    assert "no other variant than eager" in str(at.table[0].value.to_dict())
 
 
 def test_compare_answers_in_its_title(store):
@@ -275,7 +277,7 @@ def test_fewer_than_three_runs_an_arm_are_a_first_look(store):
     assert "first look" in at.subheader[0].value
     frame = table(at, "Speedup")
     assert frame["Pays off from"][0] == "about epoch 14"
-    assert frame["95 % interval"][0].startswith("first look ")
+    assert frame["95 % interval"][0] == "first look"
 
 
 def test_the_address_narrows_what_is_compared(store):
@@ -330,6 +332,260 @@ def test_any_arm_can_be_the_baseline(store):
     planted_experiment(store, models=("resnet101",), variants=(EAGER, COMPILE, tuned), repeats=1)
     frame = table(opened("compare", baseline="compile"), "Speedup")
     assert sorted(map(list, frame["Variant"])) == [["compile max-autotune"], ["eager"]]
+
+
+# Inference
+
+FUSED = Variant(execution="onednn_graph")
+TRACED = Variant(execution="jit_trace_frozen")
+
+
+def inference(store: Store, **changed: Any) -> Experiment:
+    fields: dict[str, Any] = {
+        "models": ("resnet18",),
+        "machine": "CPU",
+        "batch_sizes": (1,),
+        "variants": (EAGER, COMPILE, FUSED),
+        "repeats": 1,
+        "workload": {"task": "infer"},
+        **changed,
+    }
+    return planted_experiment(store, **fields)
+
+
+def function(store: Store, **changed: Any) -> Experiment:
+    sizes = (100, 1000, 10_000, 100_000)
+    fields = {"models": ("function:sin_cos",), "batch_sizes": sizes, "variants": (EAGER, COMPILE)}
+    return inference(store, **{**fields, **changed})
+
+
+def said(at: AppTest) -> str:
+    """All words of the page, spaces of all kinds as one, without escapes."""
+    return words(at).translate(str.maketrans({"\u00a0": " ", "\u202f": " ", "\\": ""}))
+
+
+def kinds(at: AppTest) -> list[str]:
+    return [
+        option.content
+        for group in at.get("button_group")
+        if group.proto.label == "What is compared"
+        for option in group.proto.options
+    ]
+
+
+def test_one_kind_of_measurement_needs_no_choice(store):
+    inference(store)
+    at = opened("compare")
+    assert kinds(at) == []
+    assert list(table(at, "p50")["Variant"]) == [["eager"], ["onednn_graph"], ["compile"]]
+
+
+def test_training_inference_and_functions_are_never_in_one_table(store):
+    planted_experiment(store, models=("resnet101",), repeats=1, ended_ago_seconds=9000)
+    inference(store, batch_sizes=(1, 8), ended_ago_seconds=5000)
+    function(store, ended_ago_seconds=60)
+    at = opened("compare")
+    assert kinds(at) == ["Training", "Inference", "Functions"]
+    assert set(table(at, "Speedup")["Model"]) == {"function:sin_cos"}  # the newest
+    at = opened("compare", task="Inference")
+    frame = table(at, "Eager iteration")
+    assert set(frame["Model"]) == {"resnet18"}
+    assert frame["Eager iteration"].max() < 1
+    at = opened("compare", task="Training")
+    assert list(table(at, "Eager epoch")["Model"]) == ["resnet101"]
+    assert "iteration" not in said(at)
+
+
+def test_the_pair_in_the_address_brings_its_kind(store):
+    planted_experiment(store, models=("resnet101",), repeats=1, ended_ago_seconds=9000)
+    inference(store, ended_ago_seconds=60)
+    assert list(table(opened("compare", pair="1-2"), "Speedup")["Model"]) == ["resnet101"]
+    assert len(table(opened("compare", pair="3-5"), "p50")) == 3
+
+
+def test_an_arm_has_its_percentiles_throughput_and_first_answer(store):
+    inference(store, repeats=3)
+    at = opened("compare")
+    frame = table(at, "p50").set_index(table(at, "p50")["Variant"].str[0])
+    assert (frame["p50"] < frame["p90"]).all() and (frame["p90"] < frame["p99"]).all()
+    assert frame["Images/s"]["eager"] == pytest.approx(1 / 0.046, rel=0.02)
+    assert frame["First answer"]["onednn_graph"] == pytest.approx(2.2, abs=0.1)  # the trace too
+    assert frame["Compiling"]["compile"] == pytest.approx(31.0)
+    assert list(frame["Speedup"])[0] == ""
+    assert frame["Pays off from"]["compile"] == "never"
+    assert frame["Pays off from"]["onednn_graph"].startswith("about iteration 1")
+    assert "Faster in 1 of 2 comparisons, most on CPU with resnet18, onednn_graph" in said(at)
+
+
+def test_each_variant_has_a_mean_of_its_own(store):
+    inference(store, batch_sizes=(1, 8), repeats=3)
+    text = said(opened("compare"))
+    assert "Geometric means over 2 workloads each: onednn_graph 1.39×, compile 0.83" in text
+
+
+def test_the_fastest_of_all_is_named_with_its_precision(store):
+    inference(store, precisions=("fp32", "bf16"), repeats=3)
+    at = opened("compare")
+    assert "Shortest median of all: onednn_graph in bf16, 21.4 ms; within fp32" in said(at)
+    ratios = table(at, "Speedup").groupby("Precision")["Speedup"].max()
+    assert ratios["fp32"] == pytest.approx(46 / 33, rel=0.02)  # not against eager of the other one
+    assert ratios["bf16"] == pytest.approx(46 / 33, rel=0.02)
+
+
+def test_the_waiting_is_counted_in_calls(store):
+    inference(store, variants=(EAGER, COMPILE))
+    text = said(opened("compare"))
+    assert "The first answer takes 31.1 s with compile, as long as 670 calls of eager" in text
+
+
+def test_a_function_pays_from_a_size_on(store):
+    function(store, repeats=3)
+    at = opened("compare")
+    assert "Compiling pays from n = 10 000 on (sin_cos, CPU)" in said(at)
+    assert "old spelling of torch.compile" in words(at)
+    assert "At n = 10 000: 15.9 % faster" in said(at)
+    assert list(table(at, "Speedup")["Input size"]) == [100, 1000, 10_000, 100_000]
+    assert "function:sin_cos on CPU, n = 10 000, compile against eager" in said(at)
+
+
+def test_one_run_of_a_function_is_a_first_look(store):
+    function(store)
+    assert "First look: compiling seems to pay from n = 10 000 on" in said(opened("compare"))
+
+
+def with_aftermath(store: Store, execution: str, aftermath: Aftermath, **changed: Any) -> None:
+    experiment = inference(store, measured=0, **changed)
+    for run in experiment.runs():
+        mine = run.variant.execution == execution
+        plant_run(store, experiment.id, machine="CPU", aftermath=aftermath if mine else None)
+
+
+UNFUSED = Finding(asked="oneDNN Graph", got="no group was **fused**", met=False)
+SAME = Parity(verdict="same", text="its outputs differ by 3e-7.", output_difference=3e-7)
+WRONG = Parity(verdict="differs", text="its outputs differ by 4e-2, 2e-2 are allowed.")
+
+
+def test_what_an_arm_did_not_get_stands_beside_its_pair(store):
+    with_aftermath(store, "onednn_graph", Aftermath(effective=(UNFUSED,), parity=SAME))
+    at = opened("compare")
+    assert "onednn_graph did not get what it asked for: oneDNN Graph (no group was" in said(at)
+    assert "**fused**" not in words(at)
+    assert "Same result as eager: its outputs differ by 3e" in said(at)
+    assert "onednn_graph: TorchScript, deprecated by PyTorch" in words(at)
+    assert "did not get" not in said(opened("compare", pair="1-2"))
+
+
+def test_results_that_differ_have_two_times_and_no_speedup(store):
+    with_aftermath(store, "onednn_graph", Aftermath(parity=WRONG))
+    at = opened("compare")
+    assert ["onednn_graph"] not in list(table(at, "p50")["Variant"])
+    button(at, "1 run is left out").click().run()
+    reasons = str([one.value.to_dict() for one in at.table]).replace("\\xa0", " ")
+    assert "no speedup is formed" in reasons
+    assert "takes 32" in reasons and "that of eager 46" in reasons
+
+
+def test_losses_are_shown_with_parity_and_a_nan_is_told(store):
+    experiment = planted_experiment(store, models=("resnet50",), repeats=2, measured=0)
+    for _ in range(3):
+        plant_run(store, experiment.id, aftermath=Aftermath(parity=SAME))
+    plant_run(
+        store,
+        experiment.id,
+        epochs=3,
+        status="failed",
+        failure="nan loss",
+        reason="the loss was nan in epoch 3",
+    )
+    text = said(opened("compare"))
+    assert "Losses in epoch 10: eager" in text
+    assert "from seed 0" in text
+    assert "Same result as eager: its outputs differ by 3e" in text
+    assert "Run 4, eager: the loss was nan in epoch 3" in text
+
+
+def test_runs_of_both_tasks_get_no_ratio(store):
+    planted_experiment(store, models=("resnet18",), variants=(EAGER,), repeats=1)
+    inference(store, variants=(COMPILE,))
+    at = opened("compare", runs="1,2")
+    assert "**No ratio: these runs differ in more than the variant**" in words(at)
+    assert kinds(at) == []
+
+
+def test_results_of_both_tasks_share_columns_that_name_no_unit(store):
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    inference(store)
+    frame = table(opened("results"), "Steady")
+    assert list(frame["Task"]) == ["Inference"] * 3 + ["Training"] * 2
+    assert list(frame["Count"]) == [120, 120, 120, 10, 10]
+    assert frame["First"][0] == pytest.approx(2.2, abs=0.1)
+    assert all(len(series) <= 60 for series in frame["Over time"])
+    assert "Steady epoch" not in frame
+
+
+@pytest.mark.parametrize(
+    ("link", "numbers", "steady"),
+    [
+        ({"tasks": "Training"}, [2, 1], "Steady epoch"),
+        ({"tasks": "Inference"}, [8, 7, 6, 5, 4, 3], "Steady iteration"),
+        ({"executions": "onednn_graph"}, [8, 5], "Steady iteration"),
+        ({"precisions": "bf16"}, [8, 7, 6], "Steady iteration"),
+        ({"precisions": "bf16", "executions": "eager"}, [6], "Steady iteration"),
+    ],
+)
+def test_results_are_filtered_by_task_execution_and_precision(store, link, numbers, steady):
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    inference(store, precisions=("fp32", "bf16"))
+    assert list(table(opened("results", **link), steady)["Run"]) == numbers
+
+
+def card(at: AppTest) -> str:
+    """The run card's tables, spaces of all kinds as one, without escapes."""
+    text = str([one.value.to_dict() for one in at.table])
+    return text.replace("\\xa0", " ").replace("\\u202f", " ").replace("\\", "")
+
+
+def test_the_card_of_an_inference_run_has_its_latencies_and_their_conditions(store):
+    inference(store)
+    at = opened("results", run="3")
+    assert "p50 32.9 ms, p90" in card(at)
+    assert re.search(r"'Steady': '\d+ of 120 iterations, from iteration \d+'", card(at))
+    assert "of it trace 1.30 s" in card(at)
+    assert "no_grad, compiled or traced outside of it" in card(at)
+    assert "one batch of 1 that stays on the device" in card(at)
+    assert "deprecated by PyTorch" in card(at)
+    assert "Iterations of onednn_graph take 32.9 ms" in said(at)
+    assert len(at.get("plotly_chart")) == 1
+
+
+def test_where_the_input_comes_from_is_said(store):
+    loaded = {"task": "infer", "pipeline": "on_the_fly", "compile_in_grad_mode": True}
+    inference(store, workload=loaded)
+    function(store, batch_sizes=(1000,))
+    text = card(opened("results", run="2"))
+    assert "32 batches in turn from the loader (on the fly, no loader workers)" in text
+    assert "inside of it too" in text
+    assert "make_inputs(1 000), once before the timing" in card(opened("results", run="4"))
+
+
+def test_the_card_says_what_was_asked_and_got_and_marks_what_was_not(store):
+    fine = Finding(asked="frozen weights", got="frozen", met=True)
+    aftermath = Aftermath(effective=(fine, UNFUSED), parity=WRONG)
+    with_aftermath(store, "onednn_graph", aftermath)
+    at = opened("results", run="3")
+    [line] = [one.value for one in at.markdown if "Asked / got" in one.value]
+    first, second = line.split(" · ")
+    assert ":yellow[:material/warning: oneDNN Graph" in first
+    assert second == ":gray[frozen weights\\: frozen]"
+    assert "**fused**" not in words(at)
+    assert ":red[:material/error: Results differ\\: no speedup" in words(at)
+
+
+def test_a_run_that_was_not_checked_says_why(store):
+    reason = Parity(verdict="not checked", text="parity itself failed (OSError).")
+    with_aftermath(store, "compile", Aftermath(parity=reason))
+    text = said(opened("results", run="2"))
+    assert "Not checked against eager: parity itself failed (OSError)." in text
 
 
 # Strings from elsewhere

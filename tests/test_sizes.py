@@ -9,7 +9,7 @@ import pytest
 
 from bench_core.measured import measure
 from bench_core.pairing import Comparison, comparisons
-from bench_core.sizes import sizes_that_pay, sizes_text
+from bench_core.sizes import sizes_text, sizes_that_pay
 from bench_core.spec import Variant
 from bench_core.store import Store
 from tests.planted import COMPILE, EAGER, planted_experiment

@@ -12,27 +12,35 @@ from bench_core import figures
 from bench_core.chart_frame import CONFIG, machine_styles, on_log_axes
 from bench_core.chart_titles import epochs_title, training_caption
 from bench_core.loss_figure import loss_by_epoch
-from bench_core.measured import Arm, Measured
-from bench_core.pairing import Comparison
-from pages.parts.comparison_words import batch_title, even_title, pair_name
+from bench_core.measured import Measured
+from bench_core.pairing import Comparison, LeftOut
+from bench_core.units import count_text
+from pages.parts.comparison_titles import batch_title, even_title
+from pages.parts.comparison_words import pair_name, parity_text, unlike
 from pages.parts.text import plain
 
 HEIGHT = 290
-# A projection much longer than what was measured would flatten what was measured.
-LONGEST_PROJECTION = 4
+# A projection much longer than the measured epochs would flatten them. Iterations are cheap: a
+# break-even far beyond the few that were measured is the usual answer.
+LONGEST_PROJECTION = {"epoch": 4.0, "iteration": float("inf")}
 
 
-def chart_card(title: str, caption: str, figure: Any, key: str) -> None:
+def chart_card(
+    title: str, caption: str, figure: Any, key: str, *, height: int = HEIGHT, note: str = ""
+) -> None:
+    """`note` is Markdown of our own between the caption and the chart."""
     with st.container(border=True, gap="xsmall", height="stretch"):
         st.markdown(f"**{plain(title)}**")
         st.caption(plain(caption))
-        figure.update_layout(height=HEIGHT)
+        if note:
+            st.markdown(note)
+        figure.update_layout(height=height)
         st.plotly_chart(figure, key=key, config=CONFIG, alt=f"{title}. {caption}")
 
 
 def speedup_card(chosen: Comparison, pairs: Sequence[Comparison], machines: Sequence[str]) -> None:
-    """Speedup by batch size, a line a machine; the chosen pair's model, precision and arm."""
-    alike = [pair for pair in pairs if _varies_in_batch_only(pair, chosen)]
+    """Speedup by size, a line a machine; the chosen pair's model, precision and arm."""
+    alike = of_any_size(chosen, pairs)
     points = []
     for pair in alike:
         speedup = pair.speedup
@@ -48,16 +56,15 @@ def speedup_card(chosen: Comparison, pairs: Sequence[Comparison], machines: Sequ
     mine = [pair for pair in alike if pair.machine == chosen.machine]
     title = batch_title(mine, absolute=False)
     styles = machine_styles(machines)
-    chart_card(title, caption, figures.speedup_by_batch(points, styles, title=title), "by_batch")
+    figure = figures.speedup_by_batch(points, styles, title=title)
+    figure.update_xaxes(title_text=size_word(chosen))
+    figure.update_xaxes(ticktext=[count_text(size) for size in figure.layout.xaxis.tickvals])
+    chart_card(title, caption, figure, "by_batch")
 
 
 def seconds_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     """Steady seconds per epoch by batch size, a bar an arm, on the chosen pair's machine."""
-    alike = [
-        pair
-        for pair in pairs
-        if pair.machine == chosen.machine and _varies_in_batch_only(pair, chosen)
-    ]
+    alike = [pair for pair in of_any_size(chosen, pairs) if pair.machine == chosen.machine]
     bars = [
         figures.SecondsBar(arm.variant.name, pair.workload.batch_size, arm.steady_seconds)
         for pair in alike
@@ -69,12 +76,19 @@ def seconds_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     chart_card(title, caption, figure, "by_batch")
 
 
-def _varies_in_batch_only(pair: Comparison, chosen: Comparison) -> bool:
-    return (
-        pair.candidate.variant == chosen.candidate.variant
-        and pair.workload.changed(batch_size=chosen.workload.batch_size) == chosen.workload
+def of_any_size(chosen: Comparison, pairs: Sequence[Comparison]) -> list[Comparison]:
+    """Those of the chosen arm that differ from the chosen one in size and machine at most."""
+    return [
+        pair
+        for pair in pairs
+        if pair.candidate.variant == chosen.candidate.variant
+        and unlike(pair.workload, chosen.workload) <= {"batch_size"}
         and (pair.torch == chosen.torch or pair.machine != chosen.machine)
-    )
+    ]
+
+
+def size_word(pair: Comparison) -> str:
+    return "input size n" if pair.workload.is_function else "batch size"
 
 
 def saved_card(chosen: Comparison) -> None:
@@ -85,7 +99,8 @@ def saved_card(chosen: Comparison) -> None:
         curves = [every]
     measured = max(len(curve.seconds) for curve in curves)
     evens = [curve.even.epoch for curve in curves if curve.even and curve.even.epoch]
-    reach = [even * 1.15 for even in evens if even <= LONGEST_PROJECTION * measured]
+    longest = LONGEST_PROJECTION[chosen.unit] * measured
+    reach = [even * 1.15 for even in evens if even <= longest]
     title = even_title(chosen)
     figure = figures.seconds_saved(
         curves,
@@ -127,13 +142,12 @@ def epochs_card(chosen: Comparison, log: bool) -> None:
     chart_card(title, caption, on_log_axes(figure) if log else figure, "epochs")
 
 
-def loss_card(chosen: Comparison, log: bool) -> None:
-    """Loss curves of both arms, where the runs have them."""
-    losses = {
-        arm.variant.name: curves
-        for arm in (chosen.baseline, chosen.candidate)
-        if (curves := _losses(arm))
-    }
+def loss_card(chosen: Comparison, left_out: Sequence[LeftOut], log: bool) -> None:
+    """Loss curves of both arms from the same seed, parity's verdict, and where a loss became NaN.
+
+    Needs `has_loss`.
+    """
+    losses, shared = _loss_curves(chosen)
     # At an epoch that both arms have: one that was stopped earlier has a higher loss for no fault.
     last = min(max(map(len, curves)) for curves in losses.values())
     ends = {
@@ -143,14 +157,54 @@ def loss_card(chosen: Comparison, log: bool) -> None:
     ended = ", ".join(f"{arm} {loss:.3g}" for arm, loss in ends.items())
     title = f"Losses in epoch {last}: {ended}"
     figure = loss_by_epoch(losses, title=title)
-    caption = "Mean training loss of each epoch, a line a run."
-    chart_card(title, caption, on_log_axes(figure) if log else figure, "loss")
+    caption = "Mean training loss of each epoch, a line a run" + (
+        f", from seed {', '.join(map(str, shared))}."
+        if shared
+        else ". The arms started from different seeds, so their losses differ anyway."
+    )
+    notes = [
+        f":small[:red[:material/error:] {plain(text)}]" for text in _nan_texts(chosen, left_out)
+    ]
+    if chosen.candidate.parity:
+        notes.append(f":small[{plain(parity_text(chosen.candidate.parity))}]")
+    figure = on_log_axes(figure) if log else figure
+    chart_card(title, caption, figure, "loss", note="  \n".join(notes))
+
+
+def _nan_texts(chosen: Comparison, left_out: Sequence[LeftOut]) -> list[str]:
+    """Runs of the pair's arms whose loss became NaN: they failed and are in no curve."""
+    arms = {chosen.baseline.variant, chosen.candidate.variant}
+    return [
+        f"Run {run.number}, {run.spec.variant.name}: {run.reason or 'the loss became NaN'}"
+        for left in left_out
+        for run in left.runs
+        if run.failure == "nan loss"
+        and run.spec.workload == chosen.workload
+        and run.spec.variant.arm in arms
+    ]
 
 
 def has_loss(chosen: Comparison) -> bool:
-    return bool(_losses(chosen.baseline) and _losses(chosen.candidate))
+    return len(_loss_curves(chosen)[0]) == 2
 
 
-def _losses(arm: Arm) -> list[list[float]]:
-    curves = [[e.loss for e in one.epochs if e.loss is not None] for one in arm.runs]
-    return [curve for curve in curves if curve]
+def _loss_curves(chosen: Comparison) -> tuple[dict[str, list[list[float]]], list[int]]:
+    """Curves by arm, of runs from the seeds that both have; of all runs where none is shared."""
+    found: dict[str, dict[int, list[list[float]]]] = {}
+    for arm in (chosen.baseline, chosen.candidate):
+        for one in arm.runs:
+            curve = [epoch.loss for epoch in one.epochs if epoch.loss is not None]
+            if curve:
+                of_seeds = found.setdefault(arm.variant.name, {})
+                of_seeds.setdefault(one.run.spec.measurement.seed, []).append(curve)
+    shared = sorted(set.intersection(*map(set, found.values())) if found else ())
+    losses = {
+        arm: [
+            curve
+            for seed, curves in of_seeds.items()
+            for curve in curves
+            if seed in shared or not shared
+        ]
+        for arm, of_seeds in found.items()
+    }
+    return losses, shared

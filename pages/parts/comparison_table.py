@@ -1,19 +1,30 @@
-"""The table of comparisons (a click on a row chooses the pair of the charts) and the matrix."""
+"""The table of comparisons (a click on a row chooses the pair of the charts), what differs
+between the arms, and the matrix."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from bench_core.chart_frame import GRAY
+from bench_core.inference_tables import start_shown
 from bench_core.pairing import Comparison
 from bench_core.run import Run
-from bench_core.spec import Cache
-from bench_core.units import percent_text, seconds_text
-from pages.parts.comparison_words import pays_off_cells, speedup_cells
+from bench_core.units import count_text, seconds_text
+from pages.parts.comparison_words import (
+    differing_facts,
+    of_machine,
+    pair_name,
+    pays_off_cells,
+    speedup_cells,
+    unmet_text,
+)
+from pages.parts.kinds import kind_of
+from pages.parts.live_reading import size_text
 from pages.parts.run_table import MACHINE_COLORS, ROWS_WITHOUT_SCROLLING
 from pages.parts.text import plain
 
@@ -24,15 +35,26 @@ EMPTY_CELL = float("nan")
 
 
 def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> int | None:
-    """Draw the comparisons in their order; the position of the clicked one, if any."""
-    baseline = pairs[0].baseline.variant.name
-    base_epoch = f"{baseline[0].upper()}{baseline[1:]} epoch" if len(baseline) < 12 else "Baseline"
-    frame = pd.DataFrame([_row(pair, base_epoch) for pair in pairs])
+    """Draw the comparisons in their order; the position of the clicked one, if any.
+
+    All of one kind of workload, so of one unit.
+    """
+    baseline, unit = pairs[0].baseline.variant.name, pairs[0].unit
+    size = "Input size" if pairs[0].workload.is_function else "Batch"
+    base_time = f"{baseline[0].upper()}{baseline[1:]} {unit}" if len(baseline) < 12 else "Baseline"
+    variant_time, first_time = f"Variant {unit}", FIRST[unit]
+    rows = [_row(pair, size, base_time, variant_time, first_time) for pair in pairs]
+    frame = pd.DataFrame(rows)
     # On a phone the speedup must be seen without scrolling: what all rows share needs no column.
-    shared = {name for name in ("Batch", "Variant") if frame[name].map(str).nunique() == 1}
-    said = ([f"batch {pairs[0].workload.batch_size}"] if "Batch" in shared else []) + (
-        [plain(pairs[0].candidate.variant.name)] if "Variant" in shared else []
-    )
+    one = pairs[0]
+    every_row = {size: size_text(one.workload), "Variant": plain(one.candidate.variant.name)}
+    if unit == "iteration":  # whose table has more columns
+        every_row = {
+            "Machine": f"on {plain(one.machine)}",
+            "Precision": one.workload.precision,
+        } | every_row
+    hidden = {name for name in every_row if frame[name].map(str).nunique() == 1}
+    said = [words for name, words in every_row.items() if name in hidden]
     everywhere = f"Every row: {', '.join(said)}. " if said and len(pairs) > 1 else ""
     st.caption(
         f"{everywhere}Click a row to see its charts below."
@@ -40,21 +62,27 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
         else "Its charts are below."
     )
     if len(pairs) == 1:
-        shared = set()
+        hidden = set()
+    if not any(frame["Not as asked"]):
+        hidden.add("Not as asked")
+    if kind_of(one.workload) == "Inference":  # the arms' own table has them
+        hidden |= {first_time, "Compiling"}
+    else:
+        hidden.add("Precision")
     conditions = varying_conditions(pairs)
     if any(conditions):
-        frame.insert(4, "Conditions", conditions)
+        frame.insert(5, "Conditions", conditions)
     # Styler formats a value without its row. Equal ratios have equal digits but for a coincidence.
     ratios = {pair.speedup.ratio: speedup_cells(pair)[0] for pair in pairs}
     verdicts = [pair.speedup.verdict for pair in pairs]
     nothing_shown = [verdict in (None, "no difference shown") for verdict in verdicts]
-    seconds = (base_epoch, "Variant epoch", "First epoch", "Compiling")
-    style = frame.style.format({"Speedup": ratios.get, **dict.fromkeys(seconds, seconds_text)})
+    seconds = (base_time, variant_time, first_time, "Compiling")
+    formats = {"Speedup": ratios.get, size: count_text, **dict.fromkeys(seconds, seconds_text)}
+    style = frame.style.format(formats)
     style = style.apply(
         lambda column: [f"color: {GRAY}" if gray else "" for gray in nothing_shown],
         subset=["Speedup", "95 % interval", "Pays off from"],
     )
-    candidates = list(dict.fromkeys(pair.candidate.variant.name for pair in pairs))
     drawn = st.dataframe(
         style,
         # A click is a row's position: other rows are another table.
@@ -62,58 +90,64 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
         on_select="rerun",
         selection_mode="single-cell",
         hide_index=True,
-        column_order=[name for name in frame.columns if name not in shared],
+        column_order=[name for name in frame.columns if name not in hidden],
         placeholder="",
         height="content" if len(pairs) <= ROWS_WITHOUT_SCROLLING else 560,
-        alt="Comparisons with their speedup, its interval and the epoch from which they pay off",
+        alt=f"Comparisons with their speedup, its interval and the {unit} from which they pay off",
         column_config={
-            "Model": st.column_config.TextColumn(width=98, pinned=True),
+            "Model": st.column_config.TextColumn(
+                width=124 if pairs[0].workload.is_function else 98, pinned=True
+            ),
             "Machine": st.column_config.MultiselectColumn(
                 width=74,
                 options=list(machines),
                 color=[MACHINE_COLORS[at % len(MACHINE_COLORS)] for at in range(len(machines))],
             ),
-            "Batch": st.column_config.NumberColumn(width=52),
-            "Variant": st.column_config.MultiselectColumn(
-                width=90,
-                options=candidates,
-                color=["gray" if name == "eager" else "orange" for name in candidates],
+            size: st.column_config.NumberColumn(width=52 if size == "Batch" else 84),
+            "Variant": variant_column(
+                [pair.candidate.variant.name for pair in pairs],
+                width=90 if unit == "epoch" else 130,
             ),
+            "Precision": st.column_config.TextColumn(width=74),
             "Conditions": st.column_config.TextColumn(
                 width=94, help="Where rows differ beyond model, machine, batch size and variant."
             ),
             "Speedup": st.column_config.NumberColumn(
                 width=74,
-                help=f"Steady seconds of {plain(baseline)} / steady seconds of the candidate. "
-                "1.084× is the same as 8.4 % faster; below 1 it is slower.",
+                help=f"Steady seconds of {plain(baseline)} / steady seconds of the candidate, "
+                "always of the same precision. 1.084× is the same as 8.4 % faster; below 1 it is "
+                "slower.",
             ),
             "95 % interval": st.column_config.TextColumn(
-                width=112 if all(verdicts) else 150,
+                width=112 if all(verdicts) else 140,
                 alignment="right",
                 help="Over runs, each a process of its own. An interval that holds 1 shows no "
                 "difference. With fewer than 3 runs an arm there is none: `first look` is how "
-                "far single epochs move the ratio, and no verdict rests on it.",
+                f"far single {unit}s move the ratio, and no verdict rests on it.",
             ),
             "Pays off from": st.column_config.TextColumn(
-                width=132,
-                help="The epoch by whose end a cold start, compiling included, is paid back; an "
-                "evaluation is timed apart. `about`: beyond what was measured.",
+                width=132 if unit == "epoch" else 144, help=PAYS_OFF[unit]
             ),
             "Warm cache": st.column_config.TextColumn(
-                width=84, help="The same when the compile cache was filled before."
+                width=96 if unit == "epoch" else 138,
+                help="The same when the compile cache was filled before.",
             ),
-            base_epoch: st.column_config.NumberColumn(
-                width=86, help="Steady seconds of an epoch of the baseline."
+            base_time: st.column_config.NumberColumn(
+                width=86 if unit == "epoch" else 110,
+                help=f"Steady seconds of an {unit} of the baseline.",
             ),
-            "Variant epoch": st.column_config.NumberColumn(
-                width=92, help="Steady seconds of an epoch of the candidate."
+            variant_time: st.column_config.NumberColumn(
+                width=92 if unit == "epoch" else 116,
+                help=f"Steady seconds of an {unit} of the candidate.",
             ),
-            "First epoch": st.column_config.NumberColumn(
-                width=80,
-                help="The candidate's first epoch, from a cold cache where that was measured.",
+            first_time: st.column_config.NumberColumn(
+                width=80 if unit == "epoch" else 92, help=FIRST_HELP[unit]
             ),
             "Compiling": st.column_config.NumberColumn(
                 width=78, help="Seconds inside the compiler, from a cold cache if measured."
+            ),
+            "Not as asked": st.column_config.TextColumn(
+                width=190, help="What the candidate asked for and did not get."
             ),
             "Runs": st.column_config.TextColumn(
                 width=54, help="Runs of the baseline + runs of the candidate."
@@ -124,28 +158,53 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     return cells[0][0] if cells and cells[0][0] < len(pairs) else None
 
 
+FIRST = {"epoch": "First epoch", "iteration": "First answer"}
+FIRST_HELP = {
+    "epoch": "The candidate's first epoch, from a cold cache where that was measured.",
+    "iteration": "The candidate's first call with what had to come before it: compiling, tracing, "
+    "exporting. From a cold cache where that was measured.",
+}
+PAYS_OFF = {
+    "epoch": "The epoch by whose end a cold start, compiling included, is paid back; an evaluation "
+    "is timed apart. `about`: beyond what was measured.",
+    "iteration": "The iteration by whose end a cold start is paid back: compiling, tracing, "
+    "freezing and exporting included. `about`: beyond what was measured.",
+}
+
+
+def variant_column(names: Sequence[str], **settings: Any) -> Any:
+    """Arms as chips: eager grey, whatever compiles orange."""
+    options = list(dict.fromkeys(names))
+    colors = ["gray" if name == "eager" else "orange" for name in options]
+    return st.column_config.MultiselectColumn(options=options, color=colors, **settings)
+
+
 def pair_id(pair: Comparison) -> str:
     """Names the pair in the address: the first runs of its arms."""
     return f"{pair.baseline.runs[0].run.number}-{pair.candidate.runs[0].run.number}"
 
 
-def _row(pair: Comparison, base_epoch: str) -> dict[str, object]:
+def _row(
+    pair: Comparison, size: str, base_time: str, variant_time: str, first_time: str
+) -> dict[str, object]:
     cold, warm = pays_off_cells(pair)
     arm = pair.candidate
-    cache: Cache | None = "cold" if arm.excess_seconds("cold") is not None else None
+    cache = start_shown(arm)
     return {
         "Model": pair.workload.model,
         "Machine": [pair.machine],
-        "Batch": pair.workload.batch_size,
+        size: pair.workload.batch_size,
+        "Precision": pair.workload.precision,
         "Variant": [arm.variant.name],
         "Speedup": pair.speedup.ratio,
         "95 % interval": speedup_cells(pair)[1],
         "Pays off from": cold,
         "Warm cache": warm,
-        base_epoch: pair.baseline.steady_seconds,
-        "Variant epoch": arm.steady_seconds,
-        "First epoch": arm.first_seconds(cache) or EMPTY_CELL,
+        base_time: pair.baseline.steady_seconds,
+        variant_time: arm.steady_seconds,
+        first_time: arm.first_seconds(cache) or EMPTY_CELL,
         "Compiling": arm.compile_seconds(cache) or EMPTY_CELL,
+        "Not as asked": unmet_text(arm),
         "Runs": f"{len(pair.baseline.runs)} + {len(arm.runs)}",
     }
 
@@ -153,14 +212,15 @@ def _row(pair: Comparison, base_epoch: str) -> dict[str, object]:
 def varying_conditions(pairs: Sequence[Comparison]) -> list[str]:
     """For each pair, in words, the facts without a column that tell it from others like it.
 
-    Precision where it is not the same everywhere, the rest of the workload where a model has
-    several, and what belongs to a machine (torch, threads in use) where a machine has several.
+    In training precision where it is not the same everywhere, the rest of the workload where a
+    model has several, and what belongs to a machine (torch, threads in use) where a machine has
+    several.
     """
     facts_of = [
         (
-            ("everywhere", {"precision": pair.workload.precision}),
+            ("everywhere", {"precision": pair.workload.precision} if pair.unit == "epoch" else {}),
             (f"model {pair.workload.model}", _workload(pair)),
-            (f"machine {pair.machine}", _of_machine(pair)),
+            (f"machine {pair.machine}", of_machine(pair)),
         )
         for pair in pairs
     ]
@@ -181,19 +241,12 @@ def varying_conditions(pairs: Sequence[Comparison]) -> list[str]:
 
 
 def _workload(pair: Comparison) -> dict[str, object]:
-    shown = ("task", "model", "batch_size", "precision")
-    return {name: value for name, value in pair.workload if name not in shown}
-
-
-def _of_machine(pair: Comparison) -> dict[str, object]:
-    environment = pair.candidate.runs[0].run.environment
-    return {
-        "torch": pair.torch,
-        "device": pair.device,
-        "threads in use": environment and environment.threads,
-        "device name": environment and environment.device_name,
-        "machine id": pair.machine_id,
-    }
+    work = pair.workload
+    shown = {"task", "model", "batch_size", "precision"}
+    facts = {name: value for name, value in work if name not in shown}
+    if pair.unit == "iteration":  # so many batches, whatever their size
+        facts["samples"] = work.steps_per_epoch
+    return facts
 
 
 def _condition(name: str, value: object) -> str:
@@ -202,11 +255,52 @@ def _condition(name: str, value: object) -> str:
     return f"{name} {'default' if value is None else value}"
 
 
-def matrix(pairs: Sequence[Comparison], failed: Sequence[Run], machines: Sequence[str]) -> None:
-    """Model x machine as badges: the change of speed and the epoch from which it pays off.
+# The two cards of words
+
+
+def facts_card(chosen: Comparison) -> None:
+    """Facts of specification and environment that differ between the arms, and only those."""
+    with st.container(border=True, gap="xsmall", height="stretch"):
+        st.markdown("**Only what differs between the arms**")
+        st.caption(plain(pair_name(chosen)))
+        facts = differing_facts(
+            [one.run for one in chosen.baseline.runs], [one.run for one in chosen.candidate.runs]
+        )
+        heads = ("Fact", chosen.baseline.variant.name, chosen.candidate.variant.name)
+        st.table(
+            {
+                plain(head): [plain(cell) for cell in column]
+                for head, column in zip(heads, zip(*facts, strict=True), strict=True)
+            },
+            border="horizontal",
+            hide_index=True,
+            alt="Facts of specification and environment that differ between the arms",
+        )
+
+
+def matrix_card(
+    chosen: Comparison,
+    pairs: Sequence[Comparison],
+    failed: Sequence[Run],
+    machines: Sequence[str],
+) -> None:
+    """Model x machine as badges: the change of speed and from where on it pays off.
 
     Give one pair a cell, and the failed runs that would have had one.
     """
+    with st.container(border=True, gap="xsmall", height="stretch"):
+        st.markdown("**Change of speed by model and machine**")
+        arm, work = chosen.candidate.variant.name, chosen.workload
+        words = f"{arm}, {size_text(work)}, {work.precision}"
+        st.caption(
+            f"{plain(words)}, with the {chosen.unit} from which it pays off, compiled from a cold "
+            "cache."
+        )
+        _matrix(pairs, failed, machines)
+        st.caption("none shown: the 95 % interval holds 0 %. never: slower once steady.")
+
+
+def _matrix(pairs: Sequence[Comparison], failed: Sequence[Run], machines: Sequence[str]) -> None:
     columns = [name for name in machines if any(name == pair.machine for pair in pairs)]
     rows: dict[str, dict[str, str]] = {}
     for pair in pairs:
@@ -232,14 +326,13 @@ def _badge(pair: Comparison) -> str:
         return ":gray-badge[none shown]"
     if not pair.differs:
         return ":gray-badge[first look] none seen"
-    ends = (pair.band.low, pair.band.high) if pair.band else (speedup.low, speedup.high)
     sign = "+" if speedup.ratio > 1 else "−"
-    change = f"{sign}{percent_text(speedup.ratio, *ends).rsplit(' ', 1)[0]}"
+    change = sign + pair.verdict_text.removeprefix("first look: ").rsplit(" ", 1)[0]
     if speedup.kind == "first look":
         return f":gray-badge[{change}] first look"
     color = "green" if speedup.verdict == "faster" else "red"
     even = pays_off_cells(pair)[0]
-    epoch = even.rsplit(" ", 1)[-1]
-    if even.endswith(f"epoch {epoch}"):
-        even = f"from {epoch}"
+    place = even.rsplit(" ", 1)[-1]
+    if even.endswith(f"{pair.unit} {place}"):
+        even = f"from {place}"
     return f":{color}-badge[{change}] {even}"

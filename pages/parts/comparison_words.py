@@ -1,14 +1,21 @@
-"""Comparisons in words: the page's answer, the table's cells, the charts' titles. Plain text."""
+"""Comparisons in words: the page's answer, the table's cells, parity, facts. Plain text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from bench_core.pairing import Comparison, Comparisons
+from bench_core.events import Parity
+from bench_core.figures import place_text
+from bench_core.measured import Arm
+from bench_core.pairing import SCATTER, Comparison, Comparisons
 from bench_core.run import Run
-from bench_core.stats import BreakEven
-from bench_core.units import interval_text, percent_text, ratio_text, seconds_text
+from bench_core.sizes import sizes_text, sizes_that_pay
+from bench_core.spec import Workload
+from bench_core.stats import BreakEven, geometric_mean
+from bench_core.units import counted, interval_text, percent_text, ratio_text, seconds_text
+from pages.parts.kinds import workload_words
+from pages.parts.live_reading import size_text
 
 
 def answer(found: Comparisons) -> tuple[str, str]:
@@ -18,6 +25,8 @@ def answer(found: Comparisons) -> tuple[str, str]:
         only = pairs[0]
         saving = only.saving_text if only.shows_difference else ""
         return only.headline, " ".join(filter(None, (only.detail, saving)))
+    if pairs[0].workload.is_function and all(vary_in_size_only(pair, pairs[0]) for pair in pairs):
+        return sizes_text(pairs), _sweep_detail(pairs)
     judged = [pair for pair in pairs if pair.speedup.verdict]
     faster = [pair for pair in judged if pair.speedup.verdict == "faster"]
     slower = [pair for pair in judged if pair.speedup.verdict == "slower"]
@@ -26,18 +35,53 @@ def answer(found: Comparisons) -> tuple[str, str]:
         title = f"A first look at {len(pairs)} comparisons: no verdict before 3 runs an arm"
     elif faster:
         most = max(faster, key=lambda pair: pair.speedup.ratio)
-        title = f"Faster in {len(faster)} of {of}, most {_where(most)}: {_per_cent(most)}"
+        title = f"Faster in {len(faster)} of {of}, most {_where(most, pairs)}: {_per_cent(most)}"
     elif slower:
         most = min(slower, key=lambda pair: pair.speedup.ratio)
-        title = f"Slower in {len(slower)} of {of}, most {_where(most)}: {_per_cent(most)}"
+        title = f"Slower in {len(slower)} of {of}, most {_where(most, pairs)}: {_per_cent(most)}"
     else:
         title = f"No difference shown in {of}"
-    detail = f"Geometric mean {ratio_text(found.geometric_mean)} over {len(pairs)} comparisons"
+    detail = _means_text(pairs)
     looks = len(pairs) - len(judged)
-    if judged and looks:
-        detail += f", {looks} of them a first look without a verdict"
     detail += "."
+    if judged and looks:
+        are = "is a first look" if looks == 1 else "are first looks"
+        detail += f" {looks} of the comparisons {are} without a verdict."
     return title, f"{detail} Slower in {len(slower)}." if faster and slower else detail
+
+
+def _means_text(pairs: Sequence[Comparison]) -> str:
+    """`Geometric mean 1.05× over 11 comparisons`, apart for each variant where there are several.
+
+    A mean over variants would be the speed of none of them.
+    """
+    ratios: dict[str, list[float]] = {}
+    for pair in pairs:
+        ratios.setdefault(pair.candidate.variant.name, []).append(pair.speedup.ratio)
+    if len(ratios) == 1:
+        mean = ratio_text(geometric_mean(*ratios.values()))
+        return f"Geometric mean {mean} over {len(pairs)} comparisons"
+    means = sorted(
+        ((geometric_mean(of_one), name, len(of_one)) for name, of_one in ratios.items()),
+        reverse=True,
+    )
+    if len({count for _, _, count in means}) == 1:
+        each = f" over {counted(means[0][2], 'workload')} each" if means[0][2] > 1 else ""
+        what = f"Geometric means{each}" if each else "Speedups"
+        return f"{what}: " + ", ".join(f"{name} {ratio_text(mean)}" for mean, name, _ in means)
+    return "Geometric means: " + ", ".join(
+        f"{name} {ratio_text(mean)} over {count}" for mean, name, count in means
+    )
+
+
+def _sweep_detail(pairs: Sequence[Comparison]) -> str:
+    """The comparison at the smallest size from which on it pays, or at the largest, in words."""
+    at = sizes_that_pay(pairs).onward
+    ordered = sorted(pairs, key=lambda pair: pair.workload.batch_size)
+    one = next((pair for pair in ordered if pair.workload.batch_size == at), ordered[-1])
+    steady = [seconds_text(arm.steady_seconds) for arm in (one.candidate, one.baseline)]
+    words = f"At {size_text(one.workload)}: {one.verdict_text}, {steady[0]} against {steady[1]}."
+    return " ".join(filter(None, (words, one.pays_off_text)))
 
 
 def left_out_text(found: Comparisons) -> str:
@@ -46,8 +90,17 @@ def left_out_text(found: Comparisons) -> str:
     return f"{count} {'run is' if count == 1 else 'runs are'} left out" if count else ""
 
 
-def _where(pair: Comparison) -> str:
-    return f"on {pair.machine} with {pair.workload.model}"
+def _where(pair: Comparison, pairs: Sequence[Comparison]) -> str:
+    """`on T4 with resnet101`, and what else tells it from the other comparisons."""
+    words = [f"on {pair.machine} with {pair.workload.model}"]
+    for of in (
+        lambda one: one.candidate.variant.name,
+        lambda one: size_text(one.workload),
+        lambda one: one.workload.precision,
+    ):
+        if len({of(one) for one in pairs}) > 1:
+            words.append(of(pair))
+    return ", ".join(words)
 
 
 def _per_cent(pair: Comparison) -> str:
@@ -58,88 +111,112 @@ def _per_cent(pair: Comparison) -> str:
 def pair_name(pair: Comparison) -> str:
     """`resnet101 on T4, batch 16, compile against eager`."""
     arms = f"{pair.candidate.variant.name} against {pair.baseline.variant.name}"
-    return f"{pair.workload.model} on {pair.machine}, batch {pair.workload.batch_size}, {arms}"
+    return ", ".join([cell_name(pair), arms])
+
+
+def cell_name(pair: Comparison) -> str:
+    """`resnet101 on T4, batch 16`: what both arms share."""
+    return ", ".join([f"{pair.workload.model} on {pair.machine}", *workload_words(pair.workload)])
+
+
+def unlike(one: Workload, other: Workload) -> set[str]:
+    """Names of the fields in which two workloads differ.
+
+    Samples of inference are so many batches: they do not differ where only the batch does.
+    """
+    names = {name for name, value in one if value != getattr(other, name)}
+    if one.task == "infer" and one.steps_per_epoch == other.steps_per_epoch:
+        names.discard("samples")
+    return names
+
+
+def of_machine(pair: Comparison) -> dict[str, object]:
+    """What a comparison is of, apart from its workload and its arms."""
+    environment = pair.candidate.runs[0].run.environment
+    return {
+        "torch": pair.torch,
+        "device": pair.device,
+        "threads in use": environment and environment.threads,
+        "device name": environment and environment.device_name,
+        "machine id": pair.machine_id,
+    }
+
+
+def vary_in(name: str, one: Comparison, other: Comparison) -> bool:
+    """Whether two comparisons on one machine differ in that field of the workload at most."""
+    return of_machine(one) == of_machine(other) and unlike(one.workload, other.workload) <= {name}
+
+
+def vary_in_size_only(one: Comparison, other: Comparison) -> bool:
+    return one.candidate.variant == other.candidate.variant and vary_in("batch_size", one, other)
+
+
+# Parity and what was not got
+
+
+PARITY = {
+    "same": "Same result as eager",
+    "closer to fp64 than eager": "Closer to the result in fp64 than eager is",
+    "differs": "Results differ: no speedup",
+    "not checked": "Not checked against eager",
+}
+
+
+def parity_text(parity: Parity) -> str:
+    """`Same result as eager: its outputs agree with eager's.`"""
+    said = parity.text.strip().rstrip(".")
+    return f"{PARITY[parity.verdict]}: {said}." if said else f"{PARITY[parity.verdict]}."
+
+
+def unmet_text(arm: Arm) -> str:
+    """`CUDA graphs (none was recorded)`, for all that an arm asked for and did not get."""
+    return ", ".join(f"{finding.asked} ({finding.got})" for finding in arm.unmet)
+
+
+def unmet_sentences(pair: Comparison) -> list[str]:
+    """`compile did not get what it asked for: CUDA graphs (none was recorded)`, for each arm."""
+    return [
+        f"{arm.variant.name} did not get what it asked for: {unmet_text(arm)}"
+        for arm in (pair.candidate, pair.baseline)
+        if arm.unmet
+    ]
 
 
 def speedup_cells(pair: Comparison) -> tuple[str, str]:
-    """The ratio and its interval; a first look has the band of its epochs, and says so."""
+    """The ratio and its interval; a first look has the band of its epochs, and says so.
+
+    A band narrower than what processes differ by has no digits worth showing.
+    """
     speedup, band = pair.speedup, pair.band
-    if band is not None:
-        ratio = ratio_text(speedup.ratio, band.low, band.high)
-        return ratio, f"first look {interval_text(band.low, band.high)}"
-    ratio = ratio_text(speedup.ratio, speedup.low, speedup.high)
-    return ratio, interval_text(speedup.low, speedup.high)
+    if band is None:
+        ratio = ratio_text(speedup.ratio, speedup.low, speedup.high)
+        return ratio, interval_text(speedup.low, speedup.high)
+    low, high = speedup.ratio * (1 - SCATTER), speedup.ratio * (1 + SCATTER)
+    if low < band.low and band.high < high:
+        return ratio_text(speedup.ratio, low, high), "first look"
+    ratio = ratio_text(speedup.ratio, band.low, band.high)
+    return ratio, f"first look {interval_text(band.low, band.high)}"
 
 
 def pays_off_cells(pair: Comparison) -> tuple[str, str]:
-    """From which epoch it pays off, from a cold and from a warm cache."""
+    """From which epoch or iteration it pays off, from a cold and from a warm cache."""
     if pair.speedup.verdict == "no difference shown":
         return "no difference shown", ""
     if not pair.differs:
         return "no difference seen", ""
-    return _even(pair.break_even_cold), _even(pair.break_even_warm)
+    return _even(pair.break_even_cold, pair.unit), _even(pair.break_even_warm, pair.unit)
 
 
-def _even(even: BreakEven | None) -> str:
+def _even(even: BreakEven | None, unit: str) -> str:
     if even is None:
         return ""
     match even.kind:
         case "epoch":
-            return f"about epoch {even.epoch}" if even.projected else f"epoch {even.epoch}"
+            return place_text(unit, even.epoch or 0, even.projected)
         case "ahead until":
             return f"ahead until {even.epoch}"
         case _:
             return even.kind
-
-
-def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
-    """What the chosen machine's comparisons at several batch sizes show."""
-    ordered = sorted(pairs, key=lambda pair: pair.workload.batch_size)
-    if absolute:
-        best = min(ordered, key=lambda pair: pair.candidate.steady_seconds)
-        name = best.candidate.variant.name
-        return (
-            f"{name[0].upper()}{name[1:]} takes {seconds_text(best.candidate.steady_seconds)} "
-            f"an epoch at batch {best.workload.batch_size}, "
-            f"{best.baseline.variant.name} {seconds_text(best.baseline.steady_seconds)}"
-        )
-    if len(ordered) == 1:
-        return f"{speedup_cells(ordered[0])[0]} at batch {ordered[0].workload.batch_size}"
-    best = max(ordered, key=lambda pair: pair.speedup.ratio)
-    worst = min(ordered, key=lambda pair: pair.speedup.ratio)
-    where = f"on {best.machine}"
-    low, high = best.speedup.low, worst.speedup.high
-    if low is None or high is None:
-        return f"First look at {len(ordered)} batch sizes {where}"
-    if low <= high:
-        return f"No change with the batch size shown {where}"
-    best_size, worst_size = best.workload.batch_size, worst.workload.batch_size
-    return (
-        f"{speedup_cells(best)[0]} at batch {best_size}, {speedup_cells(worst)[0]} at batch "
-        f"{worst_size} {where}"
-    )
-
-
-def even_title(pair: Comparison) -> str:
-    """When the chosen pair is even."""
-    start = f"{pair.workload.model} on {pair.machine}"
-    if not pair.differs:
-        return f"{start}: no difference {'shown' if pair.speedup.verdict else 'seen'}"
-    warm_only = pair.break_even_cold is None
-    even = pair.break_even_warm if warm_only else pair.break_even_cold
-    if even is None:
-        return f"{start}: how start-up pays off was not measured"
-    cache = " from a warm cache" if warm_only else ""
-    match even.kind:
-        case "never":
-            return f"{start} is never even{cache}"
-        case "at once":
-            return f"{start} is ahead from the start{cache}"
-        case "ahead until":
-            return f"{start} is ahead until epoch {even.epoch}, then slower{cache}"
-        case _:
-            about = "about " if even.projected else ""
-            return f"{start} is even at {about}epoch {even.epoch}{cache}"
 
 
 def difference_text(name: str, values: tuple[Any, Any]) -> str:

@@ -9,17 +9,28 @@ from collections.abc import Iterator
 
 import streamlit as st
 
+from bench_core.chart_frame import CONFIG
+from bench_core.chart_titles import epochs_title
 from bench_core.events import Activity
+from bench_core.figures import Line, epoch_seconds
+from bench_core.inference_tables import MADE_BY
 from bench_core.measured import Measured
 from bench_core.run import Run
+from bench_core.spec import COMPILES, EXECUTION_WORDS
+from bench_core.stats import percentiles
 from bench_core.units import bytes_text, count_text, counted, seconds_text
+from pages.parts.comparison_words import parity_text
+from pages.parts.kinds import workload_words
+from pages.parts.live_metrics import rate_text
 from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
+
+CHART_HEIGHT = 220
 
 
 def run_card(one: Measured) -> None:
     run, work = one.run, one.run.spec.workload
-    facts = [work.model, run.spec.variant.name, run.machine, f"batch {work.batch_size}"]
+    facts = [work.model, run.spec.variant.name, run.machine, *workload_words(work)]
     with st.container(border=True, gap="small"):
         title = " · ".join(plain(fact) for fact in facts if fact)
         label = run.spec.measurement.label
@@ -32,6 +43,10 @@ def run_card(one: Measured) -> None:
             st.markdown(f"{run.status.capitalize()}: {plain(run.reason)}")
         if one.epochs and one.steady.reason:
             st.markdown(f":gray[No steady state.] {plain(one.steady.reason)}")
+        for line in verdicts(run):
+            st.markdown(line)
+        if one.epochs:
+            _chart(one)
         left, right = st.columns(2, gap="small")
         with left:
             st.caption("Asked for and what happened")
@@ -42,6 +57,9 @@ def run_card(one: Measured) -> None:
         with right:
             st.caption("Measure it again")
             st.code(run.spec.command, language="bash", wrap_lines=True)
+            if one.unit == "iteration" and one.epochs:
+                st.caption("Latencies")
+                _pairs(dict(latencies(one)), "Percentiles of the latencies, and the first answer")
             st.caption("What was measured")
             _pairs(dict(specification(run)), "What was measured")
             if run.activity:
@@ -51,6 +69,66 @@ def run_card(one: Measured) -> None:
 
 def _pairs(rows: dict[str, str], alt: str) -> None:
     st.table(rows, border="horizontal", hide_header=True, alt=alt)
+
+
+def verdicts(run: Run) -> Iterator[str]:
+    """What was asked for and got, and whether the result is eager's: Markdown, a line each.
+
+    What was not got stands out; what was is quiet.
+    """
+    aftermath = run.aftermath
+    if aftermath is None:
+        return
+    if aftermath.effective:
+        found = [
+            f":gray[{plain(f'{finding.asked}: {finding.got}')}]"
+            if finding.met
+            else f":yellow[:material/warning: {plain(f'{finding.asked}: {finding.got}')}]"
+            for finding in sorted(aftermath.effective, key=lambda finding: finding.met)
+        ]
+        yield f"**Asked / got** {' · '.join(found)}"
+    if aftermath.parity:
+        color, icon = PARITY_LOOKS[aftermath.parity.verdict]
+        yield f":{color}[{icon} {plain(parity_text(aftermath.parity))}]"
+
+
+PARITY_LOOKS = {
+    "same": ("gray", ":material/check:"),
+    "closer to fp64 than eager": ("gray", ":material/check:"),
+    "not checked": ("gray", ":material/help:"),
+    "differs": ("red", ":material/error:"),
+}
+
+
+def _chart(one: Measured) -> None:
+    """Seconds of each epoch, or latency of each iteration."""
+    line, name = Line.of(one), one.run.spec.variant.name
+    median = one.steady.median_seconds
+    title = epochs_title([line], {} if median is None else {name: median}, baseline=name)
+    figure = epoch_seconds([line], title=title, uirevision=one.run.id)
+    figure.update_layout(height=CHART_HEIGHT)
+    st.caption(f"{plain(title)}. Seconds of each {one.unit}.")
+    st.plotly_chart(figure, key=f"run_{one.run.id}", config=CONFIG, alt=plain(title))
+
+
+def latencies(one: Measured) -> Iterator[tuple[str, str]]:
+    """Of an inference run: percentiles of its steady iterations, and what came before them."""
+    work, count = one.run.spec.workload, len(one.series_seconds)
+    if one.steady.first is not None:
+        p50, p90, p99 = percentiles(one.steady_seconds, (50, 90, 99))
+        ends = (f"p{q} {seconds_text(p)}" for q, p in ((50, p50), (90, p90), (99, p99)))
+        yield "Steady latency", ", ".join(ends)
+        if not work.is_function:
+            yield "Images a second", rate_text(work.batch_size / p50)
+        steady = f"{count_text(one.steady.count)} of {counted(count, 'iteration')}"
+        yield "Steady", f"{steady}, from iteration {count_text(one.steady.first + 1)}"
+    else:
+        yield "Iterations", count_text(count)
+    made_by = MADE_BY.get(one.run.spec.variant.execution, "making the variant")
+    parts = {"compiling": one.compile_seconds, made_by: one.execution_seconds}
+    first = seconds_text(one.first_seconds)
+    of_it = [f"{name} {seconds_text(seconds)}" for name, seconds in parts.items() if seconds]
+    yield "First answer", first + (f", of it {', '.join(of_it)}" if of_it else "")
 
 
 def _failure(run: Run) -> None:
@@ -87,9 +165,10 @@ def effective(run: Run) -> Iterator[tuple[str, str]]:
     """What was asked for beside what happened, as name and Markdown; yellow where they differ."""
     work, variant = run.spec.workload, run.spec.variant
     env, activity, prepared = run.environment, run.activity, run.prepared
-    if variant.execution == "compile":
+    yield "Execution", plain(EXECUTION_WORDS[variant.execution])
+    if variant.execution in COMPILES:
         yield "Cache", _cache(run, activity)
-    if activity and variant.execution == "compile":
+    if activity and variant.execution in COMPILES:
         frames = f"{activity.frames_compiled} of {activity.frames_total}"
         if activity.graphs == 0:
             frames = f":yellow[{frames}: asked for compile, it ran as eager]"
@@ -188,28 +267,62 @@ def environment(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def specification(run: Run) -> Iterator[tuple[str, str]]:
-    work, measurement = run.spec.workload, run.spec.measurement
-    ragged = work.samples % work.batch_size
-    last = "left out" if work.drop_last else "kept"
-    data = f"{work.dataset}, {count_text(work.samples)} samples, {work.image_size} px"
-    if work.dataset_path:
-        data += f", {plain(work.dataset_path)}"
-    yield "Data", data
-    workers = _count(work.loader_workers, "loader worker")
-    yield "Pipeline", f"{work.pipeline.replace('_', ' ')}, {workers}"
-    steps = count_text(work.steps_per_epoch)
-    batch = f"last batch of {ragged} {last}" if ragged else "no ragged last batch"
-    yield "Steps an epoch", f"{steps}, {batch}"
-    yield "Training", f"{work.optimizer}, learning rate {work.learning_rate:g}, {work.precision}"
+    work = run.spec.workload
+    yield from _of_inference(run) if work.task == "infer" else _of_training(run)
+    yield "Precision", work.precision
     yield "Memory layout", work.memory_layout.replace("_", " ")
-    evaluation = "none" if work.evaluate == "none" else "through the arm's own module"
-    yield "Evaluation", evaluation
-    yield "Epochs", f"{measurement.epochs}, repeat {measurement.repeat}, seed {measurement.seed}"
     if run.prepared:
         yield "Parameters", count_text(run.prepared.parameters)
         yield "Set-up", seconds_text(run.prepared.setup_seconds)
     if run.priming_seconds is not None:
         yield "Filling the warm cache", seconds_text(run.priming_seconds)
+
+
+def _of_training(run: Run) -> Iterator[tuple[str, str]]:
+    work, measurement = run.spec.workload, run.spec.measurement
+    ragged = work.samples % work.batch_size
+    last = "left out" if work.drop_last else "kept"
+    yield "Data", f"{_images(run)}, {count_text(work.samples)} samples"
+    workers = _count(work.loader_workers, "loader worker")
+    yield "Pipeline", f"{work.pipeline.replace('_', ' ')}, {workers}"
+    steps = count_text(work.steps_per_epoch)
+    batch = f"last batch of {ragged} {last}" if ragged else "no ragged last batch"
+    yield "Steps an epoch", f"{steps}, {batch}"
+    yield "Training", f"{work.optimizer}, learning rate {work.learning_rate:g}"
+    evaluation = "none" if work.evaluate == "none" else "through the arm's own module"
+    yield "Evaluation", evaluation
+    yield "Epochs", f"{measurement.epochs}, repeat {measurement.repeat}, seed {measurement.seed}"
+
+
+def _of_inference(run: Run) -> Iterator[tuple[str, str]]:
+    work, measurement = run.spec.workload, run.spec.measurement
+    if work.is_function:
+        made = f"make_inputs({count_text(work.batch_size)}), once before the timing"
+    elif work.pipeline == "resident":
+        made = f"{_images(run)}, one batch of {work.batch_size} that stays on the device"
+    else:
+        workers = _count(work.loader_workers, "loader worker")
+        made = (
+            f"{_images(run)}, {counted(work.steps_per_epoch, 'batch', 'batches')} in turn from the "
+            f"loader ({work.pipeline.replace('_', ' ')}, {workers}), each copied to the device in "
+            "its iteration"
+        )
+    yield "Input", made
+    made_where = ""
+    if run.spec.variant.execution != "eager":
+        where = "inside of it too" if work.compile_in_grad_mode else "outside of it"
+        made_where = f", compiled or traced {where}"
+    yield "Grad mode", f"{work.grad_mode}{made_where}"
+    if work.backward:
+        yield "Backward", "gradients in each iteration too"
+    wanted = counted(measurement.iterations, "iteration")
+    yield "Asked for", f"{wanted}, repeat {measurement.repeat}, seed {measurement.seed}"
+
+
+def _images(run: Run) -> str:
+    work = run.spec.workload
+    folder = f", {plain(work.dataset_path)}" if work.dataset_path else ""
+    return f"{work.dataset}, {work.image_size} px{folder}"
 
 
 def _count(count: int, one: str, several: str = "") -> str:

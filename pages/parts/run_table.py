@@ -13,6 +13,7 @@ from bench_core.figures import spark
 from bench_core.measured import Measured
 from bench_core.run import Run
 from bench_core.units import bytes_text, count_text, seconds_text
+from pages.parts.kinds import kind_of
 from pages.parts.when import reader_zone, when_text
 
 STATUS_COLORS = {
@@ -35,16 +36,20 @@ def run_table(
 ) -> list[str]:
     """Draw the runs in their order; returns the ids of the ticked ones, given those from before."""
     ids = [one.run.id for one in measured]
-    frame = pd.DataFrame([_row(one) for one in measured])
-    if frame["Precision"].nunique() == 1:
-        frame = frame.drop(columns="Precision")  # the same in every row: room for the others
+    units = {one.unit for one in measured}
+    count, steady, first = HEADS[units.pop() if len(units) == 1 else "both"]
+    functions = {one.run.spec.workload.is_function for one in measured}
+    size = "Batch" if functions == {False} else "Input size" if functions == {True} else "Batch, n"
+    frame = pd.DataFrame([_row(one, size, count, steady, first) for one in measured])
+    for name in ("Task", "Precision", "Cache"):
+        if frame[name].nunique() == 1:
+            frame = frame.drop(columns=name)  # the same in every row: room for the others
     zone, now = reader_zone(), datetime.now(UTC)
     style = frame.style.format(
         {
-            "Epochs": count_text,
-            "Steady epoch": seconds_text,
-            "Compiling": seconds_text,
-            "Peak memory": bytes_text,
+            **dict.fromkeys((size, count), count_text),
+            **dict.fromkeys((steady, first, "Compiling"), seconds_text),
+            "Memory": bytes_text,
             "Measured": lambda at: when_text(None if at != at else at, zone, now),
         }
     )
@@ -61,68 +66,91 @@ def run_table(
         hide_index=True,
         placeholder="",
         height="content" if len(ids) <= ROWS_WITHOUT_SCROLLING else 560,
-        alt="Runs, newest first, with their steady seconds per epoch and compile seconds",
+        alt="Runs, newest first, with their steady seconds, their first and compile seconds",
         column_config={
-            "Run": st.column_config.NumberColumn(width=48, pinned=True),
+            "Run": st.column_config.NumberColumn(width=44, pinned=True),
             "Status": st.column_config.MultiselectColumn(
-                width=88, options=list(STATUS_COLORS), color=list(STATUS_COLORS.values())
+                width=70, options=list(STATUS_COLORS), color=list(STATUS_COLORS.values())
             ),
+            "Task": st.column_config.TextColumn(width=72),
             "Machine": st.column_config.MultiselectColumn(
-                width=78,
+                width=64,
                 options=list(machines),
                 color=[MACHINE_COLORS[at % len(MACHINE_COLORS)] for at in range(len(machines))],
             ),
-            "Model": st.column_config.TextColumn(width=104),
+            "Model": st.column_config.TextColumn(width=88),
             "Variant": st.column_config.MultiselectColumn(
-                width=128,
+                width=120,
                 options=variants,
                 color=["gray" if name == "eager" else "orange" for name in variants],
             ),
             "Cache": st.column_config.TextColumn(
-                width=54, help="State of the compile caches that was asked for."
+                width=50, help="State of the compile caches that was asked for."
             ),
-            "Batch": st.column_config.NumberColumn(width=54),
-            "Precision": st.column_config.TextColumn(width=74),
-            "Epochs over time": st.column_config.LineChartColumn(
-                width=104,
+            size: st.column_config.NumberColumn(
+                width=50 if size == "Batch" else 72,
+                help="Samples in a batch; for a function the size n of its input.",
+            ),
+            "Precision": st.column_config.TextColumn(width=70),
+            "Over time": st.column_config.LineChartColumn(
+                width=76,
                 y_min=0,
                 y_max=SPARK_TOP,
                 color="gray",
-                help="Seconds of each epoch over the steady epoch, up to 2.5 times of it.",
+                help="Seconds of each epoch, or in inference of single iterations, over the "
+                "steady seconds, up to 2.5 times of them.",
             ),
-            "Epochs": st.column_config.NumberColumn(width=60),
-            "Steady epoch": st.column_config.NumberColumn(
-                width=98,
-                help="Median seconds per epoch after start-up, compiling and the last change of "
-                "speed. Empty when the run has no steady state.",
+            count: st.column_config.NumberColumn(
+                width=72 if count == "Iterations" else 58,
+                help="Epochs in training, iterations in inference.",
+            ),
+            steady: st.column_config.NumberColumn(
+                width={"Steady": 76, "Steady epoch": 94}.get(steady, 104),
+                help="Median seconds per epoch, in inference per iteration, after start-up, "
+                "compiling and the last change of speed. Empty when the run has no steady state.",
+            ),
+            first: st.column_config.NumberColumn(
+                width=84,
+                help="The first epoch; in inference the wait for the first answer: with what came "
+                "before it, compiling, tracing or exporting.",
             ),
             "Compiling": st.column_config.NumberColumn(
-                width=80, help="Seconds inside the compiler, over all epochs."
+                width=74, help="Seconds inside the compiler, over the whole run."
             ),
-            "Peak memory": st.column_config.NumberColumn(width=96),
-            "Measured": st.column_config.NumberColumn(width=114, alignment="left"),
+            "Memory": st.column_config.NumberColumn(width=70, help="Peak memory."),
+            "Measured": st.column_config.NumberColumn(width=104, alignment="left"),
         },
     )
     return [ids[position] for position in drawn.selection.rows if position < len(ids)]
 
 
-def _row(one: Measured) -> dict[str, object]:
+# What is counted, the steady times and the first one, by unit and where both are shown.
+HEADS = {
+    "epoch": ("Epochs", "Steady epoch", "First epoch"),
+    "iteration": ("Iterations", "Steady iteration", "First answer"),
+    "both": ("Count", "Steady", "First"),
+}
+
+
+def _row(one: Measured, size: str, count: str, steady: str, first: str) -> dict[str, object]:
     run, work, variant = one.run, one.run.spec.workload, one.run.spec.variant
     peaks = [e.peak_memory_bytes for e in one.epochs if e.peak_memory_bytes is not None]
     return {
         "Run": run.number,
         "Status": [run.status],
+        "Task": kind_of(work),
         "Machine": [run.machine] if run.machine else [],
         "Model": work.model,
         "Variant": [variant.name],
         "Cache": variant.cache or "",
-        "Batch": work.batch_size,
+        size: work.batch_size,
         "Precision": work.precision,
-        "Epochs over time": _spark(one),
-        "Epochs": EMPTY_CELL if run.status == "queued" else len(one.epochs),
-        "Steady epoch": one.steady.median_seconds or EMPTY_CELL,
+        "Over time": _spark(one),
+        count: EMPTY_CELL if run.status == "queued" else len(one.series_seconds),
+        steady: one.steady.median_seconds or EMPTY_CELL,
+        first: one.first_seconds or EMPTY_CELL,
         "Compiling": one.compile_seconds or EMPTY_CELL,
-        "Peak memory": max(peaks, default=EMPTY_CELL),
+        "Memory": max(peaks, default=EMPTY_CELL),
         "Measured": _measured_at(run),
     }
 
@@ -132,7 +160,7 @@ def _measured_at(run: Run) -> float:
 
 
 def _spark(one: Measured) -> list[float]:
-    """Epochs over the steady epoch (over the median where nothing is steady), cut at the top."""
+    """The series over its steady value, or its median where nothing is steady, cut at the top."""
     if not one.epochs:
         return []
     steady = one.steady.median_seconds or median(one.series_seconds)

@@ -1,0 +1,24 @@
+"""What a workload is called: its kind, which is never mixed with another in one answer, and what
+else its runs are told apart by."""
+
+from __future__ import annotations
+
+from bench_core.spec import Workload
+from pages.parts.live_reading import size_text
+
+KINDS = ("Training", "Inference", "Functions")
+
+
+def kind_of(work: Workload) -> str:
+    """One of KINDS."""
+    if work.task == "train":
+        return "Training"
+    return "Functions" if work.is_function else "Inference"
+
+
+def workload_words(work: Workload) -> list[str]:
+    """`batch 16` in training, where precisions are rarely mixed; `batch 1`, `bf16` in inference."""
+    words = [size_text(work)]
+    if kind_of(work) == "Inference":
+        words.append(work.precision)
+    return words
