@@ -55,7 +55,7 @@ def prepare(spec: RunSpec, device: torch.device, built: Built) -> Data:
     if built.make_inputs is not None:
         return _from_function(workload, built.make_inputs, device)
     if built.make_batch is not None:
-        return _from_model_file(workload, built.make_batch, device)
+        return _from_make_batch(workload, built.make_batch, device)
     training, testing = SOURCES[workload.dataset](workload, seed, evaluated)
     return Data(
         training=_pipeline(training, workload, seed, device),
@@ -231,7 +231,7 @@ class Resident:
 
 
 class _MadePerStep:
-    """Batches of a model file's make_batch, made while the step waits."""
+    """Batches of a model's own make_batch, made while the step waits."""
 
     def __init__(self, make_batch: MakeBatch, sizes: list[int]) -> None:
         self.make_batch, self.sizes = make_batch, sizes
@@ -240,12 +240,12 @@ class _MadePerStep:
         return (self.make_batch(size) for size in self.sizes)
 
 
-def _from_model_file(workload: Workload, make_batch: MakeBatch, device: torch.device) -> Data:
-    """The model file brings its own batches; the spec's data set is then not read."""
+def _from_make_batch(workload: Workload, make_batch: MakeBatch, device: torch.device) -> Data:
+    """The model brings its own batches; the spec's data set is then not read."""
     if workload.loader_workers:
         raise ModelError(
-            "a model file's make_batch runs in the training process, so loader_workers must be 0, "
-            f"got {workload.loader_workers}"
+            f"{workload.model} makes its own batches, in the process that measures, so "
+            f"loader_workers must be 0, got {workload.loader_workers}"
         )
     batch = make_batch(workload.batch_size)
     if not (isinstance(batch, tuple) and len(batch) == 2 and all(map(torch.is_tensor, batch))):
@@ -262,8 +262,31 @@ def _from_model_file(workload: Workload, make_batch: MakeBatch, device: torch.de
 
 def _from_function(workload: Workload, make_inputs: MakeInputs, device: torch.device) -> Data:
     """The function's own inputs of size n, on the device, for every iteration."""
-    inputs = make_inputs(workload.batch_size)
-    if not (isinstance(inputs, tuple) and inputs and all(map(torch.is_tensor, inputs))):
-        raise ModelError("make_inputs(n) must return a tuple of tensors, also for one: (x,)")
-    inputs = tuple(one.to(device).requires_grad_(workload.backward) for one in inputs)
+    try:
+        made = make_inputs(workload.batch_size)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        raise ModelError(
+            f"make_inputs({workload.batch_size}) of {workload.model} raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(made, tuple) and made and all(map(torch.is_tensor, made))):
+        raise ModelError(
+            f"make_inputs(n) of {workload.model} must return a tuple of tensors, also for one: "
+            f"(x,); it returned {_kinds(made)}"
+        )
+    if workload.backward and not all(one.is_floating_point() for one in made):
+        kinds = ", ".join(str(one.dtype).removeprefix("torch.") for one in made)
+        raise ModelError(
+            f"backward needs inputs that can have gradients, and make_inputs(n) of "
+            f"{workload.model} returned tensors of {kinds}; make all of them floating point or "
+            "leave backward out"
+        )
+    inputs = tuple(one.detach().to(device).requires_grad_(workload.backward) for one in made)
     return Data([(inputs, None)], None)
+
+
+def _kinds(made: Any) -> str:
+    """`list`, `tuple of Tensor, int`."""
+    if not isinstance(made, tuple):
+        return type(made).__name__
+    return f"tuple of {', '.join(type(one).__name__ for one in made) or 'nothing'}"

@@ -1,8 +1,9 @@
-"""Models by name: two small ones of our own, torchvision's classifiers, the user's own files.
+"""Models by name: our own, torchvision's and timm's classifiers, the user's files; functions too.
 
-Every model has its original head (1,000 classes for ours and torchvision's). A model file stands
-in paths.models_dir() and defines `build_model() -> nn.Module` and, where images are not what the
-model eats, `make_batch(batch_size) -> (inputs, labels)`.
+Every model has its original head (1,000 classes for the classifiers). A model file stands in
+paths.models_dir() and defines `build_model() -> nn.Module` and, where images are not what the
+model eats, `make_batch(batch_size) -> (inputs, labels)`. A function's file stands there too and
+defines `fn(*inputs)` and `make_inputs(n) -> (tensor, ...)`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import hashlib
 import importlib.util
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,10 @@ import torchvision
 from torch import Tensor, nn
 
 from bench_core import paths
+from bench_core.measuring import yolov7
 from bench_core.measuring.failures import ModelError
+from bench_core.measuring.functions import FUNCTIONS
+from bench_core.spec import Workload
 
 CLASSES = 1000
 DOWNLOAD_TIMEOUT_SECONDS = 20
@@ -97,58 +102,144 @@ def parameters_of(callee: Any) -> list[nn.Parameter]:
     return list(callee.parameters()) if isinstance(callee, nn.Module) else []
 
 
-def build(name: str, weights: str) -> Built:
+def build(workload: Workload, weights: str) -> Built:
     """The model as the spec names it, on the CPU, contiguous, fp32. Raises ModelError.
 
     `pretrained` falls back to random weights where none can be had, and says so.
     """
-    if name.startswith("file:"):
-        return _from_file(name.removeprefix("file:"))
+    kind, _, name = workload.model.partition(":")
+    name = name or kind
+    if kind == "file":
+        return _from_file(name)
+    if kind == "function":
+        return _own_function(name) if name in FUNCTIONS else _function_from_file(name)
+    if kind == "timm":
+        return _from_timm(name, weights)
+    if name == "yolov7":
+        return _yolov7(workload, weights)
     if name in OWN_MODELS:
-        why = "" if weights == "random" else f" (no pretrained weights: {name} has none)"
-        return Built(OWN_MODELS[name](), f"random{why}")
-    return _from_torchvision(name.removeprefix("torchvision:"), weights)
+        return Built(OWN_MODELS[name](), _random(name, weights))
+    return _from_torchvision(name, weights)
+
+
+def _random(name: str, wanted: str) -> str:
+    return "random" if wanted == "random" else f"random (no pretrained weights: {name} has none)"
+
+
+def _yolov7(workload: Workload, weights: str) -> Built:
+    """The deploy form for inference, the training form for training, with batches of its own."""
+    size, stride = workload.image_size, yolov7.LARGEST_STRIDE
+    if size % stride:
+        near = max(stride, size // stride * stride)
+        raise ModelError(
+            f"yolov7 halves the image five times, so image_size must be a multiple of {stride}, "
+            f"got {size}; take {near} or {near + stride}"
+        )
+    if workload.dataset != "synthetic":
+        raise ModelError(
+            f"yolov7 is measured on synthetic images and boxes, got dataset {workload.dataset}; "
+            "choose dataset synthetic"
+        )
+    if workload.evaluate != "none":
+        raise ModelError(
+            f"yolov7 finds boxes, and evaluate {workload.evaluate} counts right classes; "
+            "choose evaluate none"
+        )
+    module = yolov7.yolov7(deploy=workload.task == "infer")
+    return Built(
+        module,
+        _random("yolov7", weights),
+        make_batch=yolov7.batches_of(size),
+        loss=yolov7.detection_loss,
+    )
 
 
 def torchvision_names() -> list[str]:
     return torchvision.models.list_models(module=torchvision.models)
 
 
+def timm_names() -> list[str]:
+    """Raises ModelError where timm is not installed, or broken."""
+    return _timm().list_models()
+
+
+def _timm() -> Any:
+    """Not a requirement: imported where it is asked for."""
+    try:
+        return importlib.import_module("timm")
+    except ImportError as error:
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "timm"
+        what = "is not installed for" if missing else f"does not import ({error}) in"
+        raise ModelError(f"timm {what} {sys.executable}; run `pip install timm` with it") from error
+
+
+def _from_timm(name: str, weights: str) -> Built:
+    timm = _timm()
+    names = timm.list_models()
+    # What follows the dot names pretrained weights: resnet50.a1_in1k.
+    if name.split(".")[0] not in names:
+        raise ModelError(f"timm has no model {name!r}; {_near(name, names)}")
+    said = "random"
+    if weights == "pretrained":
+        try:
+            with _short_downloads():
+                return Built(timm.create_model(name, pretrained=True), "pretrained")
+        except (OSError, RuntimeError) as error:  # no network; no weights for this model
+            said = _not_loaded(error)
+    try:
+        return Built(timm.create_model(name, pretrained=False), said)
+    except RuntimeError as error:  # weights that it does not know, after the dot
+        raise ModelError(f"timm cannot build {name!r}: {error}") from error
+
+
+@contextmanager
+def _short_downloads() -> Iterator[None]:
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(DOWNLOAD_TIMEOUT_SECONDS)
+    try:
+        yield
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def _not_loaded(error: Exception) -> str:
+    return f"random (pretrained could not be loaded: {str(error)[:200]})"
+
+
+def _near(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=4)
+    return f"near it are {', '.join(near)}" if near else f"it has {len(names)}, e.g. resnet18"
+
+
 def _from_torchvision(name: str, weights: str) -> Built:
     names = torchvision_names()
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=4)
-        hint = f"near it are {', '.join(near)}" if near else f"it has {len(names)}, e.g. resnet18"
         raise ModelError(
-            f"torchvision {torchvision.__version__} has no classification model {name!r}; {hint}"
+            f"torchvision {torchvision.__version__} has no classification model {name!r}; "
+            f"{_near(name, names)}"
         )
     options = OPTIONS.get(name, {})
     if weights == "random":
         return Built(torchvision.models.get_model(name, weights=None, **options), "random")
     chosen = torchvision.models.get_model_weights(name).DEFAULT
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(DOWNLOAD_TIMEOUT_SECONDS)
     try:
-        module = torchvision.models.get_model(name, weights=chosen, **options)
+        with _short_downloads():
+            module = torchvision.models.get_model(name, weights=chosen, **options)
         return Built(module, f"pretrained ({chosen.name})")
     except (OSError, RuntimeError) as error:  # no network; a file whose hash is wrong
         module = torchvision.models.get_model(name, weights=None, **options)
-        return Built(module, f"random (pretrained could not be loaded: {str(error)[:200]})")
-    finally:
-        socket.setdefaulttimeout(before)
+        return Built(module, _not_loaded(error))
 
 
 def _from_file(file_name: str) -> Built:
-    file = paths.models_dir() / file_name
-    if not file.is_file():
-        raise ModelError(f"there is no model file {file}; put {file_name} into that folder")
+    file = _in_models_dir(file_name, "model")
     code = _imported(file)
-    build_model = getattr(code, "build_model", None)
-    if not callable(build_model):
-        raise ModelError(
-            f"{file} defines no build_model(); add a function of that name without arguments "
-            "that returns the torch.nn.Module"
-        )
+    build_model = _defined(
+        code,
+        file,
+        "build_model()",
+        "a function of that name without arguments that returns the torch.nn.Module",
+    )
     try:
         module = build_model()
     except (Exception, SystemExit, KeyboardInterrupt) as error:
@@ -162,9 +253,48 @@ def _from_file(file_name: str) -> Built:
     return Built(
         module,
         "as build_model() makes them",
-        hashlib.sha256(file.read_bytes()).hexdigest(),
+        _sha256(file),
         getattr(code, "make_batch", None),
     )
+
+
+NO_WEIGHTS = "none: a function has no weights"
+
+
+def _own_function(name: str) -> Built:
+    function = FUNCTIONS[name]
+    return Built(function.fn, NO_WEIGHTS, make_inputs=function.make_inputs)
+
+
+def _function_from_file(file_name: str) -> Built:
+    file = _in_models_dir(file_name, "function")
+    code = _imported(file)
+    fn = _defined(code, file, "fn(...)", "the function to be measured under that name")
+    make_inputs = _defined(
+        code,
+        file,
+        "make_inputs(n)",
+        "a function of that name that returns the inputs of fn in size n, a tuple of tensors",
+    )
+    return Built(fn, NO_WEIGHTS, _sha256(file), make_inputs=make_inputs)
+
+
+def _in_models_dir(file_name: str, kind: str) -> Path:
+    file = paths.models_dir() / file_name
+    if not file.is_file():
+        raise ModelError(f"there is no {kind} file {file}; put {file_name} into that folder")
+    return file
+
+
+def _defined(code: object, file: Path, signature: str, meaning: str) -> Callable[..., Any]:
+    found = getattr(code, signature.partition("(")[0], None)
+    if not callable(found):
+        raise ModelError(f"{file} defines no {signature}; add {meaning}")
+    return found
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _imported(file: Path) -> object:

@@ -66,7 +66,7 @@ class Run:
         stream.enter("model")
         # Before the model is built: both arms must start from the same weights.
         torch.manual_seed(spec.measurement.seed)
-        built = models.build(spec.workload.model, spec.measurement.weights)
+        built = models.build(spec.workload, spec.measurement.weights)
         self.original = _placed(built.module, spec, self.device)
         stream.enter("data")
         self.data = datasets.prepare(spec, self.device, built)
