@@ -31,11 +31,18 @@ from typing import Any
 from pydantic import ConfigDict
 
 from bench_core.paths import CHECKOUT, data_dir, models_dir, settings
-from bench_core.spec import BACKENDS_WITHOUT_OPTIONS, Frozen, RunSpec, SpecError
+from bench_core.spec import (
+    BACKENDS_WITHOUT_OPTIONS,
+    COMPILES,
+    NAMED_FUNCTIONS,
+    Frozen,
+    RunSpec,
+    SpecError,
+)
 
 PROBE_SECONDS = 300.0
 RETRY_SECONDS = 60.0  # it may have been the end of the app that ended the probe
-OWN_MODELS = ("small_cnn", "pointwise_cnn")
+OWN_MODELS = ("small_cnn", "pointwise_cnn", "yolov7")
 JSON_TYPES = {"bool", "int", "float", "str", "None"}
 
 
@@ -79,7 +86,10 @@ class Capabilities(Reported):
     modes: tuple[str, ...]
     inductor_options: dict[str, InductorOption]
     torchvision_models: tuple[str, ...]
+    timm: str | None = None
+    timm_models: tuple[str, ...] = ()
     model_files: tuple[str, ...] = ()
+    onednn_graph: bool = True
     compiler: str | None = None
     compiler_version: str | None = None
     openssl: str | None = None
@@ -209,15 +219,31 @@ def cache_key() -> str:
         *(os.environ.get(name, "") for name in ("CUDA_VISIBLE_DEVICES", "CXX")),
         *(shutil.which(program) or "" for program in ("g++", "clang++", "openssl")),
         str(usable_cores()),
-        *(f"{file.name} {file.stat().st_mtime_ns}" for file in model_files()),
+        *(f"{file.name} {file.stat().st_mtime_ns}" for file in own_files()),
+        # An answer to other questions is an old one.
+        _text_of(CHECKOUT / "bench_core" / "measuring" / "probe.py"),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def model_files() -> list[Path]:
-    """The user's own model files, by name; a leading `_` or `.` hides a file."""
+def own_files() -> list[Path]:
+    """The user's own models and functions, by name; a leading `_` or `.` hides a file."""
     files = [path for path in models_dir().glob("*.py") if path.is_file()]
     return sorted(path for path in files if path.name[0] not in "_.")
+
+
+def model_files() -> list[Path]:
+    return [file for file in own_files() if not _holds_a_function(file)]
+
+
+def function_files() -> list[Path]:
+    return [file for file in own_files() if _holds_a_function(file)]
+
+
+def _holds_a_function(file: Path) -> bool:
+    """By the words in it: its code runs in a measuring process only."""
+    text = _text_of(file)
+    return "make_inputs" in text and "build_model" not in text
 
 
 def usable_cores() -> int:
@@ -236,7 +262,7 @@ def _version(package: str) -> str:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(errors="replace")
     except OSError:
         return ""
 
@@ -272,7 +298,7 @@ def check(run: RunSpec, capabilities: Capabilities) -> list[str]:
     return [
         *_device_lacks(run, capabilities),
         *_model_lacks(run, capabilities),
-        *_compile_lacks(run, capabilities),
+        *_execution_lacks(run, capabilities),
     ]
 
 
@@ -284,16 +310,20 @@ def _device_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
 
 def _model_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
     model = run.workload.model
-    if model in OWN_MODELS:
+    if model in OWN_MODELS or model in NAMED_FUNCTIONS:
         return
-    if model.startswith("file:"):
-        name = model.removeprefix("file:")
+    kind, _, name = model.partition(":")
+    if kind in ("file", "function"):
         if name not in capabilities.model_files:
-            yield f"there is no model file {name} in {models_dir()}; put it there" + _near(
+            what = "model" if kind == "file" else kind
+            yield f"there is no {what} file {name} in {models_dir()}; put it there" + _near(
                 name, capabilities.model_files
             )
         return
-    name = model.removeprefix("torchvision:")
+    if kind == "timm":
+        yield from _timm_lacks(name, capabilities)
+        return
+    name = name or kind
     if name not in capabilities.torchvision_models:
         yield (
             f"torchvision {capabilities.torchvision} has no classification model {name!r}"
@@ -301,10 +331,41 @@ def _model_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
         )
 
 
-def _compile_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
+def _timm_lacks(name: str, capabilities: Capabilities) -> Iterator[str]:
+    if capabilities.timm is None:
+        yield f"model timm:{name} needs timm, which is not installed; run `pip install timm`"
+    # What follows a dot names pretrained weights. No names at all: the run will say why.
+    elif capabilities.timm_models and name.split(".")[0] not in capabilities.timm_models:
+        yield f"timm {capabilities.timm} has no model {name!r}" + _near(
+            name, capabilities.timm_models
+        )
+
+
+def _execution_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
     variant = run.variant
-    if variant.execution != "compile" or variant.disable:
-        return
+    if variant.execution == "onednn_graph" and not capabilities.onednn_graph:
+        yield (
+            f"torch {capabilities.torch} is built without oneDNN Graph here; choose execution "
+            "jit_trace_frozen or compile_frozen"
+        )
+    if variant.execution in COMPILES and not variant.disable:
+        yield from _argument_lacks(run, capabilities)
+    builds_code = variant.backend == "inductor" or variant.execution == "export_aot"
+    if builds_code and not variant.disable and run.device == "cpu":
+        if capabilities.compiler is None:
+            yield (
+                "a compile for the CPU needs a C++ compiler and none was found; install g++ "
+                "(apt-get install g++) or name one in the environment variable CXX"
+            )
+        if capabilities.openssl is None:
+            yield (
+                "a compile for the CPU calls the program openssl and it was not found; "
+                "install it (apt-get install openssl)"
+            )
+
+
+def _argument_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
+    variant = run.variant
     names = [backend.name for backend in capabilities.backends]
     if variant.backend not in names:
         yield f"torch {capabilities.torch} has no compile backend {variant.backend!r}" + (
@@ -318,17 +379,6 @@ def _compile_lacks(run: RunSpec, capabilities: Capabilities) -> Iterator[str]:
     if variant.backend not in BACKENDS_WITHOUT_OPTIONS:
         for name, value in (variant.options or {}).items():
             yield from _option_lacks(name, value, capabilities)
-    if variant.backend == "inductor" and run.device == "cpu":
-        if capabilities.compiler is None:
-            yield (
-                "a compile for the CPU needs a C++ compiler and none was found; install g++ "
-                "(apt-get install g++) or name one in the environment variable CXX"
-            )
-        if capabilities.openssl is None:
-            yield (
-                "a compile for the CPU calls the program openssl and it was not found; "
-                "install it (apt-get install openssl)"
-            )
 
 
 def _option_lacks(name: str, value: Any, capabilities: Capabilities) -> Iterator[str]:

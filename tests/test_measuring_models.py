@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ pytest.importorskip("torch")
 
 import torch  # noqa: E402
 
+from bench_core import capabilities  # noqa: E402
 from bench_core.events import Epoch, Failed  # noqa: E402
 from bench_core.measuring import datasets, models  # noqa: E402
 from bench_core.measuring.failures import (  # noqa: E402
@@ -19,8 +23,9 @@ from bench_core.measuring.failures import (  # noqa: E402
     ModelError,
     NotEnoughMemory,
 )
-from bench_core.spec import RunSpec  # noqa: E402
+from bench_core.spec import RunSpec, Workload  # noqa: E402
 from tests.measuring_child import CANONICAL, eager, measured, write_model  # noqa: E402
+from tests.test_capabilities import HERE  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -33,7 +38,12 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def data_of(**workload: Any) -> datasets.Data:
-    return datasets.prepare(eager(**workload), CPU, None)
+    eats_images = models.Built(torch.nn.Identity(), "random")
+    return datasets.prepare(eager(**workload), CPU, eats_images)
+
+
+def build(name: str, weights: str = "random") -> models.Built:
+    return models.build(Workload(model=name), weights)
 
 
 # Models
@@ -41,31 +51,31 @@ def data_of(**workload: Any) -> datasets.Data:
 
 @pytest.mark.parametrize("name", ["small_cnn", "pointwise_cnn", "resnet18", "torchvision:alexnet"])
 def test_models_keep_their_head_of_a_thousand_classes(name: str) -> None:
-    built = models.build(name, "random")
+    built = build(name)
     assert built.weights == "random"
     assert built.module.eval()(torch.zeros(1, 3, 64, 64)).shape == (1, 1000)
 
 
 def test_models_with_a_second_output_in_training_are_built_without_it() -> None:
-    module = models.build("torchvision:googlenet", "random").module
+    module = build("torchvision:googlenet").module
     assert module.train()(torch.zeros(2, 3, 64, 64)).shape == (2, 1000)
 
 
 def test_the_same_seed_gives_both_arms_the_same_weights() -> None:
     def first_weight() -> torch.Tensor:
         torch.manual_seed(7)
-        return next(models.build("small_cnn", "random").module.parameters())
+        return next(build("small_cnn").module.parameters())
 
     assert torch.equal(first_weight(), first_weight())
 
 
 def test_an_unknown_torchvision_name_names_those_near_it() -> None:
     with pytest.raises(ModelError, match="no classification model 'resnet19'; near it are resnet"):
-        models.build("torchvision:resnet19", "random")
+        build("torchvision:resnet19")
 
 
 def test_pretrained_weights_that_nobody_made_are_said_to_be_random() -> None:
-    assert models.build("small_cnn", "pretrained").weights == (
+    assert build("small_cnn", "pretrained").weights == (
         "random (no pretrained weights: small_cnn has none)"
     )
 
@@ -86,7 +96,7 @@ def test_a_broken_model_file_is_told_from_its_cause(
     if code is not None:
         write_model(tmp_path, "mine.py", code)
     with pytest.raises(ModelError, match=said):
-        models.build("file:mine.py", "random")
+        build("file:mine.py")
 
 
 def test_a_model_file_may_bring_batches_of_its_own(tmp_path: Path) -> None:
@@ -117,6 +127,89 @@ def test_a_model_file_may_bring_batches_of_its_own(tmp_path: Path) -> None:
     assert child.process.returncode == 0, child.log_text()
     [epoch] = child.said(Epoch)
     assert (len(epoch.step_seconds), epoch.samples) == (3, 40)
+
+
+# timm, which is no requirement
+
+TIMM = """
+    from torch import nn
+
+    def list_models():
+        return ["convnext_nano", "resnet26", "resnet26d"]
+
+    def create_model(name, pretrained=False):
+        if "." in name and not name.endswith(".ours"):
+            raise RuntimeError(f"Invalid pretrained tag in {name}.")
+        if pretrained and not name.endswith(".ours"):
+            raise RuntimeError(f"No pretrained weights exist for {name}.")
+        return nn.Linear(2 if pretrained else 3, 1000)
+"""
+
+
+@pytest.fixture
+def timm_folder(tmp_path: Path) -> Path:
+    """A package of that name with the two functions of timm's interface, as pip leaves one."""
+    folder = tmp_path / "packages"
+    (folder / "timm").mkdir(parents=True)
+    (folder / "timm" / "__init__.py").write_text(textwrap.dedent(TIMM))
+    (folder / "timm-9.9.dist-info").mkdir()
+    about = "Metadata-Version: 2.1\nName: timm\nVersion: 9.9\n"
+    (folder / "timm-9.9.dist-info" / "METADATA").write_text(about)
+    return folder
+
+
+@pytest.fixture
+def with_timm(timm_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(timm_folder)
+    monkeypatch.delitem(sys.modules, "timm", raising=False)
+    yield
+    sys.modules.pop("timm", None)
+
+
+def test_a_timm_model_without_timm_says_how_to_get_it() -> None:
+    if importlib.util.find_spec("timm"):
+        pytest.skip("timm is installed here")
+    with pytest.raises(
+        ModelError, match=f"timm is not .* {sys.executable}; run `pip install timm`"
+    ):
+        build("timm:resnet26")
+    [said] = check_of("timm:resnet26", HERE)
+    assert said == "model timm:resnet26 needs timm, which is not installed; run `pip install timm`"
+
+
+def test_a_timm_model_is_built_and_pretrained_falls_back(with_timm: None) -> None:
+    assert build("timm:resnet26").weights == "random"
+    assert build("timm:resnet26").module.in_features == 3
+    trained = build("timm:resnet26.ours", "pretrained")
+    assert (trained.weights, trained.module.in_features) == ("pretrained", 2)
+    untrained = build("timm:resnet26d", "pretrained")
+    assert untrained.module.in_features == 3
+    assert untrained.weights == (
+        "random (pretrained could not be loaded: No pretrained weights exist for resnet26d.)"
+    )
+
+
+def test_an_unknown_timm_name_names_those_near_it(with_timm: None) -> None:
+    with pytest.raises(ModelError, match="timm has no model 'resnet27'; near it are resnet26"):
+        build("timm:resnet27")
+    with pytest.raises(ModelError, match="timm cannot build 'resnet26.no': Invalid pretrained tag"):
+        build("timm:resnet26.no", "pretrained")
+
+
+def test_timms_models_are_offered_where_it_is_installed(
+    timm_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(timm_folder))
+    monkeypatch.syspath_prepend(timm_folder)  # the answer's file is named after the version
+    found = capabilities.probe()
+    assert (found.timm, found.timm_models) == ("9.9", ("convnext_nano", "resnet26", "resnet26d"))
+    assert check_of("timm:resnet26.ours", found) == []
+    [said] = check_of("timm:resnet27", found)
+    assert said == "timm 9.9 has no model 'resnet27'; did you mean resnet26 or resnet26d?"
+
+
+def check_of(model: str, found: capabilities.Capabilities) -> list[str]:
+    return capabilities.check(RunSpec(workload=Workload(model=model)), found)
 
 
 # What goes wrong in a step, told by a real process

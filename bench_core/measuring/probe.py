@@ -62,6 +62,8 @@ def offer() -> dict[str, Any]:
         "cpu_isa": environment.isa(),
         "memory_bytes": psutil.virtual_memory().total,
         "timm": _version("timm"),
+        "timm_models": _timm_models(),
+        "onednn_graph": _onednn_graph(),
     }
 
 
@@ -122,6 +124,28 @@ def _as_json(value: Any) -> Any:
         return text[: LONGEST_DEFAULT - 3] + "..."
     plain = value is None or isinstance(value, (bool, int, str))
     return value if plain or (isinstance(value, float) and math.isfinite(value)) else text
+
+
+def _timm_models() -> list[str]:
+    """All it has, where it is installed; importing it takes a second or two."""
+    from bench_core.measuring import models
+    from bench_core.measuring.failures import ModelError
+
+    try:
+        return models.timm_names()
+    except ModelError as error:
+        print(error, file=sys.stderr)
+        return []
+
+
+def _onednn_graph() -> bool:
+    """Whether this build can fuse TorchScript with oneDNN Graph: others ignore the request."""
+    import torch
+
+    if not torch.backends.mkldnn.is_available():
+        return False
+    torch.jit.enable_onednn_fusion(True)
+    return torch.jit.onednn_fusion_enabled()
 
 
 def _version(package: str) -> str | None:
