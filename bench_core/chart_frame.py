@@ -125,6 +125,13 @@ def thinned(
     return np.unique(np.concatenate([[0, count - 1], kept, lows, highs]).astype(int))
 
 
+def stretch_medians(values: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The middle index and the median of each of at most `most` stretches of equal length."""
+    stretches = np.array_split(np.arange(len(values)), min(most, len(values)))
+    middles = [part[len(part) // 2] for part in stretches]
+    return np.array(middles), np.array([np.median(values[part]) for part in stretches])
+
+
 # The frame that all figures share
 
 
@@ -241,6 +248,13 @@ def on_log_axes(figure: go.Figure, *, y: bool = True) -> go.Figure:
         note.x = math.log10(note.x)
         note.y = math.log10(note.y) if y else note.y
     return figure
+
+
+def log_seconds_x(figure: go.Figure, unit: str, low: float, high: float) -> None:
+    """The x axis from `low` to `high`, both above 0, as a logarithmic one of times in `unit`."""
+    room = (high / low) ** 0.04
+    ends = [math.log10(low / room), math.log10(high * room)]
+    figure.update_xaxes({**_log_axis([[low, high]], f" {unit}"), "autorange": False, "range": ends})
 
 
 def log_y(figure: go.Figure) -> None:

@@ -84,6 +84,8 @@ def saved_title(saved: Saved | None) -> str:
     match even.kind:
         case "never":
             return f"Never even: {standing}"
+        case "at once" if min(saved.seconds) < 0:  # by its start-up it should not have been
+            return _capital(standing)
         case "at once":
             return f"Ahead from the start; {standing}"
         case "ahead until":

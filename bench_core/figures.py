@@ -26,6 +26,7 @@ from bench_core.chart_frame import (
     label,
     line_look,
     log_y,
+    stretch_medians,
     thinned,
 )
 from bench_core.measured import Arm, Measured
@@ -60,7 +61,8 @@ class Line:
         words = [f"repeat {spec.measurement.repeat}"]
         if spec.variant.cache:
             words.append(f"{spec.variant.cache} cache")
-        before = measured.execution_seconds
+        eager = spec.variant.execution == "eager"  # it makes nothing, in no time
+        before = 0.0 if eager else measured.execution_seconds
         return cls(
             arm=spec.variant.name,
             seconds=_with_first(measured.series_seconds, before),
@@ -93,7 +95,7 @@ def epoch_seconds(
 
     Several runs of an arm share its colour and are thinner. `epochs`: how far the axis reaches.
     In inference latencies by iteration, on a logarithmic axis where a first one is far above the
-    others.
+    others; of many the medians of stretches, with all of the spikes pale behind them.
     """
     figure = go.Figure()
     styles = arm_styles([line.arm for line in lines])
@@ -135,14 +137,28 @@ def epoch_seconds(
                 hovertemplate=f"%{{y:.4~g}} {unit}",
             )
             named.add("compiling")
+        width = 2 if runs_of[line.arm] == 1 else 1.2
+        drawn = at, seconds[at]
+        if of_iterations and len(seconds) > most:
+            # Each spike has its place behind; alone they would hide the times between them.
+            figure.add_scatter(
+                x=at + 1,
+                y=seconds[at],
+                legendgroup=line.arm,
+                showlegend=False,
+                opacity=0.35,
+                hoverinfo="skip",
+                **line_look(style, 1, len(at), mode="lines"),
+            )
+            drawn = stretch_medians(seconds, most // 2)
         figure.add_scatter(
-            x=at + 1,
-            y=seconds[at],
+            x=drawn[0] + 1,
+            y=drawn[1],
             name=label(line.arm),
             legendgroup=line.arm,
             showlegend=line.arm not in named,
             hovertemplate=f"%{{y:.4~g}} {unit}<extra>{label(line.arm, line.name)}</extra>",
-            **line_look(style, 2 if runs_of[line.arm] == 1 else 1.2, len(at)),
+            **line_look(style, width, len(drawn[0])),
         )
         named.add(line.arm)
     framed(figure, title, uirevision, _unit_of(lines), f" {unit}")
@@ -162,7 +178,9 @@ def _starts_far_above(line: Line) -> bool:
 
 def _epoch_ticks(last: int) -> dict[str, Any]:
     """Whole epochs or iterations only."""
-    return {"tickmode": "linear", "tick0": 0, "dtick": 1} if last <= 6 else {"nticks": 8}
+    if last <= 6:
+        return {"tickmode": "linear", "tick0": 0, "dtick": 1}
+    return {"nticks": 8, "tickformat": ",d"}
 
 
 @dataclass(frozen=True, slots=True)

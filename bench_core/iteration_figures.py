@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from bench_core.chart_frame import arm_styles, axis_unit, framed, label
+from bench_core.chart_frame import arm_styles, axis_unit, framed, label, log_seconds_x
 
 # Of so many first iterations the percentiles are drawn.
 PERCENTILE_POINTS = 60
+# From the fastest to the slowest iterations that are shown.
+LONG_TAIL = 8
 SHARE_TICKS = (0, 25, 50, 75, 90, 100)
 
 
@@ -39,7 +41,9 @@ def running_percentiles(
                 line={"color": styles[arm].color, "width": width},
                 hovertemplate=f"%{{y:.4~g}} {unit}<extra>{label(arm)} p{q}</extra>",
             )
-    return framed(figure, title, uirevision, "iteration", f" {unit}")
+    framed(figure, title, uirevision, "iteration", f" {unit}")
+    figure.update_xaxes(tickformat=",d")
+    return figure
 
 
 def _percentiles_so_far(latencies: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -58,7 +62,8 @@ def latency_shares(
 ) -> go.Figure:
     """Per cent of an arm's iterations that end within a time: a steep line is an even latency.
 
-    The slowest half of a per cent may lie to the right of the chart; a double click shows it.
+    The slowest half of a per cent may lie to the right of the chart; a double click shows it. With
+    long tails the times are on a logarithmic axis.
     """
     figure = go.Figure()
     styles = arm_styles(list(latencies))
@@ -84,5 +89,9 @@ def latency_shares(
     if curves:
         low = min(float(values[0]) for values in curves.values()) / size
         high = max(float(np.percentile(values, 99.5)) for values in shown.values()) / size
-        figure.update_xaxes(range=[max(0.0, low - 0.05 * (high - low)), high + 0.05 * (high - low)])
+        room = 0.05 * (high - low)
+        figure.update_xaxes(range=[max(0.0, low - room), high + room])
+        if high > LONG_TAIL * low > 0:
+            log_seconds_x(figure, unit, low, high)
+            figure.update_xaxes(uirevision=f"{uirevision} decades")
     return figure

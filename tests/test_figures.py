@@ -1,6 +1,7 @@
 """What the charts draw: the right points, bounded, in colours with one meaning."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -182,13 +183,16 @@ def test_compiling_stands_on_what_is_left_of_the_first_call():
     assert bar.base[0] + bar.y[0] == pytest.approx(31.0)
 
 
-def test_thousands_of_calls_are_thinned_and_a_spike_stays():
-    seconds = [0.05] * 10_000
-    seconds[7777] = 0.09
-    (line,) = traces(epoch_seconds([Line("eager", seconds, unit="iteration")]), "eager")
-    assert len(line.x) <= 300
-    assert max(line.y) == pytest.approx(90)
-    assert line.x[int(np.argmax(line.y))] == 7778
+def test_of_thousands_of_calls_the_usual_time_is_drawn_and_each_spike_behind_it():
+    seconds = [0.05, 0.05, 0.06] * 4000
+    seconds[7776] = 0.09
+    spikes, usual = epoch_seconds([Line("eager", seconds, unit="iteration")]).data
+    assert len(spikes.x) <= 300 and len(usual.x) <= 150
+    assert max(spikes.y) == pytest.approx(90)
+    assert spikes.x[int(np.argmax(spikes.y))] == 7777
+    assert set(usual.y) == {50.0}
+    assert spikes.opacity < 0.5 and not spikes.showlegend
+    assert len(epoch_seconds([Line("eager", seconds[:300], unit="iteration")]).data) == 1
 
 
 def test_short_times_have_a_unit_of_their_own():
@@ -272,6 +276,14 @@ def test_shares_rise_to_all_of_the_iterations_and_one_outlier_flattens_nothing()
     assert len(line.x) <= 300
 
 
+def test_long_tails_are_on_a_logarithmic_axis():
+    latencies = [*[60e-6] * 90, *[5e-3] * 10]
+    axis = latency_shares({"eager": latencies}).layout.xaxis
+    assert axis.type == "log"
+    assert 10 ** axis.range[0] < 60 and 10 ** axis.range[1] > 5000
+    assert "1 ms" in [words(tick) for tick in axis.ticktext]
+
+
 def test_executions_have_colours_that_no_machine_has():
     colours = {style.color for arm, style in ARM_STYLES.items() if " " not in arm}
     assert len(colours) == 6
@@ -323,3 +335,11 @@ def test_every_figure_carries_its_title_and_no_colours_of_a_template():
 def test_a_spark_line_is_relative_to_the_steady_epoch():
     assert spark([131.1, 61.1, 61.1], 61.1)[1:] == [1.0, 1.0]
     assert len(spark(list(np.linspace(1, 2, 1000)), 1.0)) <= 40
+
+
+def test_eager_makes_nothing_that_could_be_hatched(infer):
+    eager = infer[0].baseline.runs[0]
+    assert eager.run.prepared is not None
+    timed = replace(eager.run, prepared=eager.run.prepared.changed(execution_seconds=2e-6))
+    line = Line.of(replace(eager, run=timed))
+    assert not traces(epoch_seconds([line]), "of which compiling or tracing")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from bench_core.chart_frame import MOST_POINTS
 from bench_core.chart_titles import (
     epochs_title,
     percentiles_title,
@@ -107,7 +108,10 @@ def _series_chart(cell: Cell, count: int, place: str) -> Drawn:
     title = epochs_title(lines, steady_seconds(cell), cell.baseline)
     several = any(sum(other.arm == line.arm for other in lines) > 1 for line in lines)
     hatched = "of which compiling" if unit == "epoch" else "compiling, tracing or exporting"
-    caption = f"{what}{', a line a run' * several}. Hatched: {hatched}."
+    lines_are = ", a line a run" if several else ""
+    if unit == "iteration" and any(len(line.seconds) > MOST_POINTS for line in lines):
+        lines_are += ": medians over the pale single ones"
+    caption = f"{what}{lines_are}. Hatched: {hatched}."
     figure = epoch_seconds(lines, epochs=count, title=title, uirevision=place)
     return _drawn(figure, title, caption)
 

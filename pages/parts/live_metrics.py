@@ -250,12 +250,10 @@ def _of_steady(cell: Cell, pair: Comparison | None, told: Callable[[Arm], str]) 
 
 
 def pair_text(low: float, high: float) -> str:
-    """Two times in the unit of the second: `55.4 · 71.6 ms`."""
-    text = seconds_text(high)
-    unit = text.rsplit(NO_BREAK, 1)[1]
-    size = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
-    decimals = len(text.split(NO_BREAK)[0].partition(".")[2])
-    return f"{low / size:.{decimals}f} · {text}"
+    """Two times, the unit once if it is one: `55.4 · 71.6 ms`."""
+    first, second = seconds_text(low), seconds_text(high)
+    number, unit = first.split(NO_BREAK)
+    return f"{number if second.endswith(NO_BREAK + unit) else first} · {second}"
 
 
 def rate_text(rate: float) -> str:

@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from bench_core.run import Run
-from bench_core.spec import Experiment
+from bench_core.spec import Experiment, Variant
 from bench_core.store import Store
+from pages.parts.live_reading import BLOCK_SECONDS
 from tests.browser.conftest import Screenshot, Server
 from tests.planted import plant_epoch, plant_run, planted_experiment
 
@@ -53,9 +54,31 @@ def running(store: Store) -> tuple[Experiment, Run]:
     return experiment, plant_run(store, experiment.id, epochs=5, status="running")
 
 
-def watch(page: Page, address: str, experiment: Experiment, query: str = "") -> Locator:
+@pytest.fixture
+def calling(store: Store) -> tuple[Experiment, Run]:
+    """Inference: eager is done, compile has its first call and 100 others of 1,000."""
+    experiment = planted_experiment(
+        store,
+        models=("resnet18",),
+        batch_sizes=(1,),
+        repeats=2,
+        iterations=1000,
+        machine="CPU",
+        workload={"task": "infer"},
+        measured=1,
+    )
+    return experiment, plant_run(store, experiment.id, machine="CPU", epochs=5, status="running")
+
+
+def watch(
+    page: Page,
+    address: str,
+    experiment: Experiment,
+    query: str = "",
+    name: str = "Seconds per epoch",
+) -> Locator:
     page.goto(f"{address}/watch?experiment={experiment.id}{query}")
-    chart = page.get_by_role("img", name="Seconds per epoch")
+    chart = page.get_by_role("img", name=name)
     expect(chart.locator(".main-svg").first).to_be_visible(timeout=SLOW)
     return chart
 
@@ -168,6 +191,70 @@ def test_a_replay_runs_and_ends(
     press("End the replay")
     expect(page.get_by_text("replay, ten times faster")).to_have_count(0)
     expect(page.get_by_role("button", name="Replay the last experiment")).to_be_visible()
+
+
+def test_iterations_come_in_while_they_are_watched(
+    page: Page, address: str, store: Store, calling: tuple[Experiment, Run]
+) -> None:
+    experiment, run = calling
+    chart = watch(page, address, experiment, name="Latency of each iteration")
+    wait_for_epochs(chart, 101)
+    assert chart.evaluate("chart => chart.layout.yaxis.type") == "log"
+    chart.evaluate("chart => { chart.marked = true }")
+    expect(page.get_by_text("iteration 102 of 1000")).to_be_visible()
+    # Blocks of the same few seconds are drawn together, so the last one is some seconds later.
+    for block in (6, 7):
+        page.wait_for_timeout(1000 * BLOCK_SECONDS)
+        plant_epoch(store, run, block, machine="CPU")
+    wait_for_epochs(chart, 151)
+    expect(page.get_by_text("iteration 152 of 1000")).to_be_visible()
+    assert chart.evaluate("chart => chart.marked"), "the chart was built anew"
+    shares = page.get_by_role("img", name="Share of the steady iterations")
+    expect(shares.locator(".main-svg").first).to_be_visible()
+    page.get_by_role("radio", name="Percentiles").click()
+    percentiles = page.get_by_role("img", name="Percentiles of the steady iterations so far")
+    expect(percentiles.locator(".main-svg").first).to_be_visible()
+    expect(page.get_by_text("Half of the iterations with compile end within")).to_be_visible()
+
+
+def test_pictures_of_inference(
+    page: Page,
+    address: str,
+    store: Store,
+    calling: tuple[Experiment, Run],
+    screenshot: Screenshot,
+    settled: Callable[[Page], None],
+) -> None:
+    experiment, run = calling
+    watch(page, address, experiment, name="Latency of each iteration")
+    settled(page)
+    screenshot(page, "live-inference-running")
+    store.finish(run.number, "stopped", reason="stopped on request; what was measured is kept")
+    store.stop(experiment_id=experiment.id)
+    arms = ("eager", "compile", "compile_frozen", "onednn_graph", "jit_trace_frozen", "export_aot")
+    finished = planted_experiment(
+        store,
+        models=("resnet18",),
+        batch_sizes=(1, 8),
+        precisions=("fp32", "bf16"),
+        variants=[Variant(execution=word) for word in arms],
+        machine="CPU",
+        workload={"task": "infer"},
+    )
+    watch(page, address, finished, name="Latency of each iteration")
+    settled(page)
+    screenshot(page, "live-inference-finished")
+    by_size = planted_experiment(
+        store,
+        models=("function:sin_cos",),
+        batch_sizes=[10**power for power in range(2, 8)],
+        repeats=1,
+        machine="CPU",
+        workload={"task": "infer"},
+    )
+    watch(page, address, by_size, name="Latency of each iteration")
+    settled(page)
+    screenshot(page, "live-function-finished")
 
 
 def test_pictures_of_every_state(
