@@ -1,7 +1,8 @@
 """Run: choose what to measure on the left, see what that means on the right, queue it.
 
 The spec and this machine's capabilities judge each choice at once, so there is no form to submit:
-what is wrong stands where the number of runs would stand. The experiment's id is made before the
+what is wrong stands where the number of runs would stand. What is measured comes first: it decides
+which presets and fields there are. The experiment's id is made before the
 button is drawn, and the button carries it: pressing one drawn button twice queues once.
 """
 
@@ -22,9 +23,12 @@ from pages.parts import draft
 from pages.parts import launch_fields as fields
 from pages.parts.launch_preview import draw_preview, sentence
 from pages.parts.launch_state import (
+    cards,
     chosen_values,
     follow_link,
     load_preset,
+    presets_of,
+    use_kind,
     variant_fields,
     write_link,
 )
@@ -56,7 +60,8 @@ def confirm(experiment: Experiment, seconds: float) -> None:
         "a time and should do nothing else meanwhile. You can stop at any time; what was "
         "measured is kept."
     )
-    st.caption("Fewer samples, epochs or repeats make it shorter.")
+    length = "samples, epochs" if experiment.runs()[0].workload.unit == "epoch" else "iterations"
+    st.caption(f"Fewer {length} or repeats make it shorter.")
     with st.container(horizontal=True):
         if st.button(f"Queue {counted(runs, 'run')}", type="primary", key="run_confirm"):
             launch(experiment)
@@ -77,9 +82,20 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     )
 if unreadable_link:
     st.markdown(f":yellow[:material/link_off:] {plain(unreadable_link)}")
-st.pills(
+first, second = st.columns([1, 2.1], gap="small")
+first.segmented_control(
+    "Task",
+    list(fields.KIND_WORDS),
+    format_func=fields.KIND_WORDS.__getitem__,
+    key="run_kind",
+    required=True,
+    on_change=use_kind,
+    help="Training by epochs, inference by single calls, or a function over growing inputs.",
+    persist_state="session",
+)
+second.pills(
     "Start from",
-    list(PRESETS),
+    presets_of(state.run_kind),
     format_func=lambda key: PRESETS[key].title,
     key="run_preset",
     required=True,
@@ -99,8 +115,9 @@ with (
     st.grid(2, min_column_width=230),
 ):
     fields.fair_arms()
-with left, st.expander("Data", icon=":material/dataset:"):
-    fields.data()
+if state.run_kind != "functions":
+    with left, st.expander("Data", icon=":material/dataset:"):
+        fields.data()
 with left, st.expander("Limits and label", icon=":material/timer:"):
     fields.limits()
 
@@ -108,7 +125,7 @@ with left, st.expander("Limits and label", icon=":material/timer:"):
 
 experiment: Experiment | None = None
 try:
-    variants = [draft.variant_of(variant_fields(number)) for number in state.run_variants]
+    variants = [draft.variant_of(variant_fields(number)) for number in cards()]
     experiment = draft.experiment_of(
         chosen_values(), variants, state.run_preset, state.run_launch_id
     )

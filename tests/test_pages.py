@@ -6,6 +6,7 @@ import fcntl
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -14,8 +15,11 @@ from bench_core import capabilities
 from bench_core.capabilities import Backend, Capabilities, Device, InductorOption
 from bench_core.paths import CHECKOUT
 from bench_core.presets import PRESETS
+from bench_core.spec import Execution, Experiment, Measurement, Variant, Workload
 from bench_core.store import Store
-from tests.planted import EAGER, plant_run, planted_experiment
+from pages.parts import draft
+from pages.parts.text import plain
+from tests.planted import COMPILE, EAGER, plant_run, planted_experiment
 
 HERE = Capabilities(
     torch="2.14.1",
@@ -91,6 +95,29 @@ def queued() -> list[str]:
         return [experiment.id for experiment in store.experiments()]
 
 
+def press_queue(at: AppTest) -> Experiment:
+    """What is queued by a press of the button."""
+    queue_button(at).click().run()
+    assert not at.exception
+    with Store() as store:
+        [made] = store.experiments()
+        return made
+
+
+def choose(at: AppTest, task: str) -> None:
+    at.button_group(key="run_kind").set_value(task).run()
+    assert not at.exception
+
+
+def keys(at: AppTest) -> set[str]:
+    """The fields on the page."""
+    widgets = (
+        *at.number_input, *at.selectbox, *at.button_group, *at.checkbox, *at.text_input,
+        *at.text_area,
+    )  # fmt: skip
+    return {str(one.key).removeprefix("run_") for one in widgets}
+
+
 def on_live_page(at: AppTest) -> bool:
     return "experiment" in at.query_params
 
@@ -154,6 +181,68 @@ def test_what_runs_now_and_what_waits_is_shown() -> None:
     with Store() as store:
         [run] = store.running()
         assert store.stop_requested(run.number)
+
+
+def plant_inference(store: Store, **changed: Any) -> Experiment:
+    fused = Variant(execution="onednn_graph")
+    fields: dict[str, Any] = {
+        "models": ("resnet18",),
+        "machine": "CPU",
+        "batch_sizes": (1,),
+        "variants": (EAGER, COMPILE, fused),
+        "workload": {"task": "infer"},
+        **changed,
+    }
+    return planted_experiment(store, **fields)
+
+
+def test_the_arms_of_one_workload_at_inference_are_one_answer() -> None:
+    with Store() as store:
+        planted_experiment(store, ended_ago_seconds=9000)
+        plant_inference(store, batch_sizes=(8,), ended_ago_seconds=5000)
+        plant_inference(store, ended_ago_seconds=60)
+    at = overview()
+    assert [one.value for one in at.header][0].startswith("resnet18 with onednn_graph on CPU")
+    text = said(at).replace("\u00a0", " ")
+    assert "inference · batch 1 · fp32" in text
+    assert "Latency of a steady call" in text
+    assert "**resnet18** :gray[on CPU · batch 8 · fp32]" in text
+    assert "% faster with onednn_graph" in text
+    assert re.search(r"Others\\?: compile 1\d\.\d % slower", text)
+    assert text.count("**resnet18** :gray[") == 1
+    button(at, "Compare").click().run()
+    assert not at.exception
+    assert "Every arm of resnet18 on CPU, batch 1, fp32" in said(at)  # not the training's pair
+
+
+def test_the_sizes_of_a_function_are_one_answer() -> None:
+    sizes = (100, 1000, 10_000, 100_000)
+    with Store() as store:
+        for ago, machine in ((9000, "CPU"), (60, "Desk")):
+            plant_inference(
+                store,
+                models=("function:sin_cos",),
+                machine=machine,
+                batch_sizes=sizes,
+                variants=(EAGER, COMPILE),
+                ended_ago_seconds=ago,
+            )
+    at = overview()
+    text = said(at).replace("\u202f", " ").replace("\u00a0", " ")
+    assert "Compiling pays from n = 10 000 on (sin_cos, Desk)" in at.header[0].value.replace(
+        "\u202f", " "
+    ).replace("\\", "")
+    assert "functions · n = 100–100 000" in text
+    assert "**sin_cos** :gray[on CPU · n = 100–100 000]" in text
+    assert "Compiling pays from n = 10 000 on**" in text
+
+
+def test_a_running_inference_counts_its_iterations() -> None:
+    with Store() as store:
+        experiment = plant_inference(store, measured=1, iterations=400)
+        plant_run(store, experiment.id, machine="CPU", status="running", epochs=5)
+    [doing] = [one for one in overview().markdown if "iteration" in one.value]
+    assert "iteration 102 of 400" in doing.value
 
 
 def test_view_only_hides_what_would_start_or_stop_something(
@@ -356,3 +445,232 @@ def test_view_only_shows_the_form_and_queues_nothing(monkeypatch: pytest.MonkeyP
     at = launch_page(preset="demo")
     assert "for viewing only" in said(at)
     assert not [one for one in at.button if (one.key or "").startswith("run_queue_")]
+
+
+# Run: inference and functions
+
+
+def test_each_field_of_the_spec_is_read_by_some_kind() -> None:
+    read = {name for names in draft.READS.values() for name in names}
+    known = {*Workload.model_fields, *Measurement.model_fields} - {"repeat"}
+    assert known | {"device", "repeats"} == read
+
+
+def test_the_task_decides_which_fields_there_are() -> None:
+    only = {
+        "training": {"epochs", "samples", "optimizer", "learning_rate", "evaluate", "drop_last"},
+        "inference": {"grad_mode", "compile_in_grad_mode"},
+        "functions": {"backward", "function", "input_size"},
+    }
+    at = launch_page()
+    for task, own in only.items():
+        choose(at, task)
+        drawn = keys(at)
+        assert own <= drawn, task
+        for other, theirs in only.items():
+            if other != task and {task, other} != {"inference", "functions"}:
+                assert not theirs & drawn, (task, other)
+        assert ("iterations" in drawn) == (task != "training")
+        assert ("model" in drawn) == (task != "functions")
+
+
+def test_inference_builds_what_the_form_says() -> None:
+    at = launch_page()
+    choose(at, "inference")
+    at.button_group(key="run_batch_size").set_value([1, 8])
+    at.button_group(key="run_precision").set_value(["fp32", "bf16"])
+    at.number_input(key="run_iterations").set_value(120)
+    at.button_group(key="run_grad_mode").set_value("inference_mode")
+    at.checkbox(key="run_compile_in_grad_mode").check()
+    at.button_group(key="run_memory_layout").set_value("channels_last").run()
+    assert "1 model × 2 batch sizes × 2 precisions × 2 variants × 3 repeats" in said(at)
+    assert "120 iterations each" in said(at)
+    assert "inference_mode, compiled inside of it" in said(at)
+    made = press_queue(at)
+    assert made.models == ("resnet18",)
+    assert made.batch_sizes == (1, 8) and made.precisions == ("fp32", "bf16")
+    assert made.measurement.iterations == 120
+    work = made.runs()[0].workload
+    assert work == Workload(
+        task="infer",
+        model="resnet18",
+        batch_size=1,
+        grad_mode="inference_mode",
+        compile_in_grad_mode=True,
+        memory_layout="channels_last",
+    )
+    assert on_live_page(at)
+
+
+def test_another_task_drops_what_it_does_not_read_and_keeps_it_for_later() -> None:
+    at = launch_page()
+    at.button_group(key="run_optimizer").set_value("sgd")
+    at.button_group(key="run_evaluate").set_value("variant")
+    at.number_input(key="run_samples").set_value(640).run()
+    choose(at, "inference")
+    assert not queue_button(at).disabled
+    button(at, "onednn_graph").click().run()
+    assert "3 variants" in said(at)
+    choose(at, "training")
+    assert "2 variants" in said(at)
+    assert at.button_group(key="run_optimizer").value in ("sgd", ["sgd"])
+    made = press_queue(at)
+    work = made.runs()[0].workload
+    assert (work.task, work.optimizer, work.evaluate, work.samples) == (
+        "train", "sgd", "variant", 640,
+    )  # fmt: skip
+    assert work.pipeline == "on_the_fly", "the loader of a training, not inference's resident batch"
+
+
+@pytest.mark.parametrize("execution", draft.EXECUTIONS["inference"][2:])
+def test_each_way_of_execution_is_offered_with_what_it_is(execution: Execution) -> None:
+    at = launch_page(task="infer", model="resnet18")
+    button(at, execution).click().run()
+    assert not at.exception
+    assert not queue_button(at).disabled
+    if execution in ("jit_trace_frozen", "onednn_graph"):
+        assert "deprecated by PyTorch" in said(at)
+    made = press_queue(at)
+    assert made.variants[2] == Variant(execution=execution)
+
+
+def test_frozen_compiles_take_arguments_but_no_backend() -> None:
+    at = launch_page(task="infer", model="resnet18", variant=["eager", "compile_frozen"])
+    assert not [one for one in at.selectbox if one.key == "run_v1_backend"]
+    at.selectbox(key="run_v1_mode").set_value("max-autotune").run()
+    made = press_queue(at)
+    assert made.variants[1] == Variant(execution="compile_frozen", mode="max-autotune")
+
+
+def test_input_through_the_loader_has_workers_and_a_resident_one_has_none() -> None:
+    at = launch_page(task="infer", model="resnet18")
+    assert "loader_workers" not in keys(at)
+    at.button_group(key="run_pipeline").set_value("on_the_fly").run()
+    at.number_input(key="run_loader_workers").set_value(2).run()
+    at.button_group(key="run_pipeline").set_value("resident").run()
+    assert not queue_button(at).disabled, "workers of a loader that is gone count for nothing"
+    assert press_queue(at).runs()[0].workload.loader_workers == 0
+
+
+def test_a_function_is_called_by_the_size_of_its_input() -> None:
+    at = launch_page()
+    choose(at, "functions")
+    assert "_dynamo.optimize, the old spelling of torch.compile" in said(at)
+    at.button_group(key="run_input_size").set_value([100, 10_000_000])
+    at.button_group(key="run_backward").set_value(True).run()
+    assert not at.exception
+    assert "1 function × 2 input sizes × 2 variants × 3 repeats" in said(at)
+    assert "forward and backward" in said(at)
+    assert "grad_mode" not in keys(at)
+    made = press_queue(at)
+    work = made.runs()[0].workload
+    assert work.is_function and work.backward and work.grad_mode == "enabled"
+    assert made.batch_sizes == (100, 10_000_000)
+    assert made.models == ("function:sin_cos",)
+
+
+def test_models_and_functions_do_not_mix_when_the_task_changes() -> None:
+    at = launch_page(model="resnet50", batch_size="8")
+    choose(at, "functions")
+    assert at.session_state.run_function == ["function:sin_cos"]
+    choose(at, "inference")
+    assert at.session_state.run_model == ["resnet50"]
+    assert at.session_state.run_batch_size == [8]
+    assert not queue_button(at).disabled
+
+
+def test_a_functions_file_is_offered_for_functions_only(data: Path) -> None:
+    (data / "models").mkdir()
+    (data / "models" / "mine.py").write_text(
+        "def fn(x): return x\ndef make_inputs(n): return (torch.ones(n),)"
+    )
+    (data / "models" / "net.py").write_text("def build_model(): ...")
+    tell(HERE.changed(model_files=("mine.py", "net.py")))
+    at = launch_page(task="infer", model="function:mine.py")
+    assert at.session_state.run_kind == "functions"
+    assert at.button_group(key="run_function").options == ["sin_cos", plain("mine.py")]
+    assert not queue_button(at).disabled
+    choose(at, "inference")
+    offered = at.button_group(key="run_model").options
+    assert plain("net.py") in offered and plain("mine.py") not in offered
+
+
+def test_yolov7_is_offered_with_its_own_image_size() -> None:
+    at = launch_page(task="infer", model="yolov7")
+    assert "yolov7 is made for images of 640 px; 224 px are chosen." in said(at)
+    button(at, "Use 640 px").click().run()
+    assert "640 px are chosen" not in said(at)
+    assert press_queue(at).runs()[0].workload.image_size == 640
+
+
+def test_timm_is_offered_where_it_is_installed_and_named_where_not() -> None:
+    at = launch_page(task="infer", model=["resnet18", "timm:vit_tiny_patch16_224"])
+    assert "vit_tiny_patch16_224 needs timm, which is not installed" in said(at)
+    assert queue_button(at).disabled
+    at = launch_page()
+    at.button_group(key="run_model").set_value(["resnet18", "more…"]).run()
+    assert "The models of timm need it installed" in said(at)
+    tell(HERE.changed(timm="1.0.19", timm_models=("vit_tiny_patch16_224", "resnet26d")))
+    at.run()
+    at.selectbox(key="run_timm_model").set_value("resnet26d").run()
+    assert not at.exception
+    assert "timm:resnet26d" in at.session_state.run_model
+    assert not queue_button(at).disabled
+
+
+def test_what_cannot_be_run_at_inference_says_so_in_the_specs_words() -> None:
+    tell(HERE.changed(devices=(*HERE.devices, GPU)))
+    at = launch_page(task="infer", model="resnet18", device="cuda:0", variant=["eager", "compile"])
+    button(at, "onednn_graph").click().run()
+    assert "onednn_graph runs on the CPU only, got device" in said(at)
+    assert queue_button(at).disabled
+    at = launch_page(task="infer", model="resnet18", optimizer="sgd")
+    assert "optimizer is only read by task train, got 'sgd'" in said(at)
+    at = launch_page(task="train", model="function:sin_cos")
+    assert "has no parameters to train" in said(at)
+    at = launch_page(task="serve")
+    assert "task must be one of 'train' or 'infer'" in said(at)
+
+
+@pytest.mark.parametrize("preset", ["cpu-inference", "function-by-size", "article-yolov7"])
+def test_a_link_holds_inference_and_functions_too(preset: str) -> None:
+    at = launch_page(preset=preset)
+    at.number_input(key="run_iterations").set_value(77).run()
+    other = launch_page(**{name: at.query_params[name] for name in at.query_params})
+    assert other.session_state.run_kind == at.session_state.run_kind
+    assert other.session_state.run_preset == preset
+    made, same = press_queue(at), PRESETS[preset].experiment("cpu")
+    queue_button(other).click().run()
+    with Store() as store:
+        [first, second] = store.experiments()
+    assert first.changed(id=second.id) == second
+    assert made.variants == same.variants and made.measurement.iterations == 77
+
+
+def test_a_link_to_a_free_inference_holds_it() -> None:
+    at = launch_page()
+    choose(at, "functions")
+    at.button_group(key="run_backward").set_value(True).run()
+    link = {name: at.query_params[name] for name in at.query_params}
+    assert "preset" not in link
+    other = launch_page(**link)
+    assert other.session_state.run_kind == "functions"
+    assert other.session_state.run_backward
+    assert not queue_button(other).disabled
+
+
+def test_an_old_link_without_a_task_is_a_training() -> None:
+    at = launch_page(model="pointwise_cnn", epochs="7", batch_size=["8", "16"], image_size="32")
+    assert at.session_state.run_kind == "training"
+    made = press_queue(at)
+    assert made.runs()[0].workload.task == "train"
+    assert made.measurement.epochs == 7
+
+
+def test_the_presets_follow_the_task() -> None:
+    at = launch_page(preset="article")
+    choose(at, "inference")
+    assert at.session_state.run_preset == "custom"
+    offered = at.button_group(key="run_preset").options
+    assert "CPU inference" in offered and "Article" not in offered
+    assert "Custom" in offered

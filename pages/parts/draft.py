@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from bench_core.presets import PRESETS
 from bench_core.spec import (
+    COMPILES,
+    NAMED_FUNCTIONS,
+    Execution,
     Experiment,
     Measurement,
     SpecError,
@@ -22,33 +25,108 @@ from bench_core.spec import (
 )
 
 GRID = {"model": "models", "batch_size": "batch_sizes", "precision": "precisions"}
-WORKLOAD = tuple(name for name in Workload.model_fields if name not in (*GRID, "task"))
+WORKLOAD = tuple(name for name in Workload.model_fields if name not in GRID)
 MEASUREMENT = tuple(name for name in Measurement.model_fields if name != "repeat")
+
+EVERY = (
+    *("task", "model", "batch_size", "device", "repeats", "tf32", "threads"),
+    *("seed", "max_seconds", "timeout_seconds", "label"),
+)
+IMAGES = (
+    *("precision", "dataset", "dataset_path", "pipeline", "loader_workers", "image_size"),
+    *("memory_layout", "weights"),
+)
+# What a kind of experiment reads: all else in the form is none of its business.
+READS: dict[str, tuple[str, ...]] = {
+    "training": (
+        *(*EVERY, *IMAGES, "epochs", "samples", "drop_last"),
+        *("optimizer", "learning_rate", "evaluate"),
+    ),
+    "inference": (*EVERY, *IMAGES, "iterations", "grad_mode", "compile_in_grad_mode"),
+    "functions": (*EVERY, "iterations", "grad_mode", "compile_in_grad_mode", "backward"),
+}
+EXECUTIONS: dict[str, tuple[Execution, ...]] = {
+    "training": ("eager", "compile"),
+    "inference": get_args(Execution),
+    "functions": ("eager", "compile"),
+}
 
 Values = dict[str, Any]
 Link = dict[str, list[str]]
 
 
+def kind_of_experiment(experiment: Experiment) -> str:
+    """What the form calls its task: one of kinds.KINDS."""
+    return _kind(experiment.workload.get("task", "train"), experiment.models)
+
+
+def _kind(task: str, models: Sequence[str]) -> str:
+    if task == "train":
+        return "training"
+    functions = all(model.startswith("function:") for model in models)
+    return "functions" if functions else "inference"
+
+
+def ready_made(preset: str, kind: str, device: str) -> Experiment:
+    """The preset; for another kind than its own what a free choice of that kind starts from."""
+    made = PRESETS[preset].experiment(device)
+    if kind_of_experiment(made) == kind:
+        return made
+    if kind == "training":
+        return PRESETS["custom"].experiment(device)
+    start: dict[str, Any] = {
+        "inference": {
+            "models": ("resnet18" if device == "cpu" else "resnet50",),
+            "batch_sizes": (1,),
+        },
+        "functions": {
+            "models": NAMED_FUNCTIONS,
+            "batch_sizes": (1_000, 100_000, 10_000_000),
+            "measurement": Measurement(iterations=1000),
+        },
+    }
+    return Experiment(
+        **start[kind],
+        variants=(Variant(), Variant(execution="compile")),
+        device=device,
+        workload={"task": "infer"},
+    )
+
+
 def values_of(experiment: Experiment) -> Values:
-    """All that the form holds, but for the variants."""
+    """All that the form holds, but for the variants; what this kind does not read as a start."""
     workload = experiment.runs()[0].workload
-    return {
+    found = {
         **{name: getattr(workload, name) for name in WORKLOAD},
         **{name: getattr(experiment.measurement, name) for name in MEASUREMENT},
         **{name: list(getattr(experiment, plural)) for name, plural in GRID.items()},
         "repeats": experiment.repeats,
         "device": experiment.device,
     }
+    read = READS[kind_of_experiment(experiment)]
+    return {name: value if name in read else UNREAD[name] for name, value in found.items()}
+
+
+UNREAD: Values = {
+    **{name: field.default for name, field in Workload.model_fields.items()},
+    **{name: field.default for name, field in Measurement.model_fields.items()},
+    "precision": ["fp32"],
+    "grad_mode": "no_grad",
+}
 
 
 def experiment_of(
     values: Mapping[str, Any], variants: Sequence[Variant], preset: str, experiment_id: str
 ) -> Experiment:
-    """The experiment, named after the preset only while it is as the preset says. SpecError."""
+    """The experiment, named after the preset only while it is as the preset says. SpecError.
+
+    `values` hold what its kind reads and nothing else.
+    """
     for name, plural in GRID.items():
-        if not values[name]:
+        chosen = values.get(name, UNREAD.get(name))
+        if not chosen:
             raise SpecError(f"no {name.replace('_', ' ')} is chosen; choose at least one")
-        if len(set(values[name])) < len(values[name]):
+        if len(set(chosen)) < len(chosen):
             raise SpecError(f"{plural.replace('_', ' ')} name one thing twice; choose each once")
     if not variants:
         raise SpecError("no variant is left; add one")
@@ -57,14 +135,12 @@ def experiment_of(
         raise SpecError(f"two variants are the same, {twice[0]}; change or remove one of them")
     made = Experiment(
         id=experiment_id,
-        models=tuple(values["model"]),
-        batch_sizes=tuple(values["batch_size"]),
-        precisions=tuple(values["precision"]),
+        **{plural: tuple(values[name]) for name, plural in GRID.items() if name in values},
         variants=tuple(variants),
         repeats=values["repeats"],
         device=values["device"],
-        workload={name: values[name] for name in WORKLOAD},
-        measurement=Measurement(**{name: values[name] for name in MEASUREMENT}),
+        workload=_part(values, WORKLOAD),
+        measurement=Measurement(**_part(values, MEASUREMENT)),
     )
     ready = PRESETS[preset].experiment(made.device)
     same = values_of(ready) == values_of(made) and ready.variants == made.variants
@@ -73,8 +149,8 @@ def experiment_of(
 
 def variant_of(fields: Mapping[str, Any]) -> Variant:
     """A variant from its card; `options` is JSON as it was typed. Raises SpecError."""
-    if fields["execution"] == "eager":
-        return Variant()
+    if fields["execution"] not in COMPILES:
+        return Variant(execution=fields["execution"])
     return Variant(**{**fields, "options": options_of(fields["options"])})
 
 
@@ -111,25 +187,33 @@ def link_of(
     usual_device: str | None = None,
 ) -> Link:
     """The address's parameters: whatever differs from the preset on the usual device, as text."""
+    kind = _kind(values["task"], values["model"])
+    usual = {**values_of(ready_made(preset, kind, values["device"])), "device": usual_device}
     ready = PRESETS[preset].experiment(values["device"])
-    usual = {**values_of(ready), "device": usual_device}
+    if kind_of_experiment(ready) != kind:  # these two say what kind it is
+        usual.update(task=None, model=None)
     link: Link = {} if preset == "custom" else {"preset": [preset]}
     for name, value in values.items():
         if value != usual[name]:
             several = value if name in GRID else [value]
             link[name] = ["" if one is None else str(one) for one in several]
-    if tuple(variants) != ready.variants:
+    if tuple(variants) != ready_made(preset, kind, values["device"]).variants:
         link["variant"] = [variant_argument(variant) for variant in variants]
     return link
 
 
 def from_link(link: Link, usual_device: str) -> tuple[str, Experiment]:
-    """The preset and the experiment that a link names. Raises SpecError."""
+    """The preset and the experiment that a link names; without a task that of the preset.
+
+    Raises SpecError.
+    """
     device = link.get("device", [usual_device])[-1]
     preset = link.get("preset", ["custom"])[-1]
     if preset not in PRESETS:
         raise SpecError(f"preset must be one of {', '.join(PRESETS)}, got {preset!r}")
-    ready = PRESETS[preset].experiment(device)
+    made = PRESETS[preset].experiment(device)
+    task = link.get("task", [made.workload.get("task", "train")])[-1]
+    ready = ready_made(preset, _kind(task, link.get("model", made.models)), device)
     said = {name: texts[-1] or None for name, texts in link.items() if texts}
     fields: dict[str, Any] = {
         **dict(ready),

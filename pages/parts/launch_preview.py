@@ -9,7 +9,7 @@ import streamlit as st
 from bench_core.capabilities import Capabilities
 from bench_core.paths import datasets_dir
 from bench_core.presets import seconds_of_runs
-from bench_core.spec import Experiment, RunSpec, Variant
+from bench_core.spec import Experiment, RunSpec, Variant, Workload
 from bench_core.store import Store
 from bench_core.units import count_text, counted, duration_text, estimate_text
 from pages.parts.estimates import known_runs, seconds_ahead
@@ -32,30 +32,43 @@ def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
     total = sum(seconds)
     st.markdown(
         f"**This will queue {counted(len(runs), 'run')}, {estimate_text(total)}**",
-        help="Process starts, compiles and epochs, from what this machine has measured "
+        help="Process starts, compiles and what is timed, from what this machine has measured "
         "before, or from the model's size where it has measured nothing alike: a guess, within "
         "a factor of two or three.",
     )
-    grid = [counted(len(experiment.models), "model")]
-    grid.append(counted(len(experiment.batch_sizes), "batch size"))
+    work = runs[0].workload
+    grid = [counted(len(experiment.models), "function" if work.is_function else "model")]
+    size = "input size" if work.is_function else "batch size"
+    grid.append(counted(len(experiment.batch_sizes), size))
     if len(experiment.precisions) > 1:
         grid.append(counted(len(experiment.precisions), "precision"))
     grid.append(counted(len(experiment.variants), "variant"))
     grid.append(counted(experiment.repeats, "repeat"))
-    work = runs[0].workload
-    told = [counted(experiment.measurement.epochs, "epoch") + " each", f"{work.image_size} px"]
-    told += [work.dataset, work.pipeline.replace("_", " "), work.optimizer]
-    told += ["evaluated after each epoch"] * (work.evaluate != "none")
+    told = [f"{counted(runs[0].is_done_after, work.unit)} each", *_conditions(work)]
     behind = f" behind {counted(waiting, 'run')} in the queue" if waiting else ""
     ready = f"Ready {ready_at(before + total)}{behind}."
     st.caption(f"{' × '.join(grid)}; {', '.join(told)}. {ready}")
     if work.dataset == "cifar10" and not (datasets_dir() / "cifar10").is_dir():
         st.caption("CIFAR-10 is not here yet: the first run downloads it (170 MB).")
     draw_order(experiment, runs, seconds)
-    draw_last_batch(experiment)
+    if work.task == "train":
+        draw_last_batch(experiment)
     if experiment.repeats < 3:
         st.caption(f"{counted(experiment.repeats, 'run')} an arm: a first look. A verdict needs 3.")
     return total
+
+
+def _conditions(work: Workload) -> list[str]:
+    """What the runs share, as far as their kind reads it."""
+    if work.is_function:
+        words = []
+    else:
+        words = [f"{work.image_size} px", work.dataset, work.pipeline.replace("_", " ")]
+    if work.task == "infer":
+        mode = "forward and backward" if work.backward else str(work.grad_mode)
+        inside = ["compiled inside of it"] * work.compile_in_grad_mode
+        return [*words, mode, *inside]
+    return [*words, work.optimizer, *["evaluated after each epoch"] * (work.evaluate != "none")]
 
 
 def draw_order(experiment: Experiment, runs: list[RunSpec], seconds: list[float]) -> None:
@@ -65,15 +78,16 @@ def draw_order(experiment: Experiment, runs: list[RunSpec], seconds: list[float]
         work = run.workload
         cells.setdefault((work.model, work.batch_size, work.precision), []).append(place)
     first = next(iter(cells.values()))
-    arms = {variant.name for variant in experiment.variants if variant.execution == "compile"}
+    arms = {variant.name for variant in experiment.variants if variant.execution != "eager"}
     badges = " ".join(badge(runs[place].variant, len(arms) > 1) for place in first)
     st.markdown(f":small[:gray[Order of runs]]  \n{badges}")
     if len(cells) == 1:
         return
+    what, size = ("Function", "n") if runs[0].workload.is_function else ("Model", "Batch")
     rows = []
     for (model, batch_size, precision), places in list(cells.items())[:ROWS_SHOWN]:
-        row = {"Model": plain(model.removeprefix("file:").removeprefix("torchvision:"))}
-        row["Batch"] = str(batch_size)
+        row = {what: plain(model.split(":", 1)[-1])}
+        row[size] = count_text(batch_size)
         if len(experiment.precisions) > 1:
             row["Precision"] = precision
         row["About"] = rough(sum(seconds[place] for place in places))
@@ -142,9 +156,9 @@ def ready_at(seconds: float) -> str:
 
 
 def badge(variant: Variant, several: bool) -> str:
-    """An arm in its colour; its arguments only where there are `several` compiled arms."""
+    """An arm in its colour; its arguments only where there are `several` beside eager."""
     if variant.execution == "eager":
         return ":gray-badge[eager]"
-    name = variant.name.removeprefix("compile ") if several else "compile"
+    name = variant.name.removeprefix("compile ") if several else variant.execution
     cache = {"warm": ", warm", "off": ", no cache"}.get(variant.cache or "", "")
     return f":orange-badge[{plain(name)}{cache}]"

@@ -1,23 +1,27 @@
 """The launch form as the session keeps it: one key a field of the spec, as `run_samples`.
 
-The widgets (launch_fields.py) are bound to these keys; what loads a preset or a link, or changes
-several fields at once, does it here before they are drawn.
+What is measured (`run_kind`) decides which fields count; the others keep what they hold for when it
+is chosen again. Functions and the sizes of their inputs have keys of their own. The widgets
+(launch_fields.py) are bound to these keys; what loads a preset or a link, or changes several fields
+at once, does it here before they are drawn.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import streamlit as st
 
 from bench_core.capabilities import Capabilities
 from bench_core.presets import PRESETS
-from bench_core.spec import Experiment, SpecError, Variant, new_id
+from bench_core.spec import COMPILES, Execution, Experiment, SpecError, Variant, new_id
 from pages.parts import draft
 
 MORE = "more…"
 VARIANT_FIELDS = ("backend", "mode", "fullgraph", "dynamic", "options", "disable", "cache")
 DYNAMIC = {"None": None, "True": True, "False": False}
+FUNCTION_KEYS = {"model": "run_function", "batch_size": "run_input_size"}
 # What "Add a variant" offers next: the first that is not there yet.
 FURTHER = (
     Variant(execution="compile"),
@@ -31,10 +35,24 @@ FURTHER = (
 state = st.session_state
 
 
+def key_of(name: str) -> str:
+    """The key of a field by the spec's name for it."""
+    own = FUNCTION_KEYS.get(name) if state.run_kind == "functions" else None
+    return own or f"run_{name}"
+
+
 def load(experiment: Experiment) -> None:
+    state.run_kind = draft.kind_of_experiment(experiment)
     values = draft.values_of(experiment)
     for name, value in values.items():
-        state[f"run_{name}"] = value
+        state[key_of(name)] = value
+    if state.run_grad_mode == "enabled":  # by backward, and not to be chosen
+        state.run_grad_mode = "no_grad"
+    # What the other kinds would name in their place.
+    for kind, keys in (("inference", {}), ("functions", FUNCTION_KEYS)):
+        start = draft.values_of(draft.ready_made("custom", kind, experiment.device))
+        for name in FUNCTION_KEYS:
+            state.setdefault(keys.get(name, f"run_{name}"), start[name])
     state.run_applied = values
     state.run_variants = {}
     for variant in experiment.variants:
@@ -82,26 +100,51 @@ def _address() -> draft.Link:
 
 
 def chosen_values() -> draft.Values:
-    """The fields as the spec names them; a folder counts only for the data set that reads one."""
-    values = {name: state[f"run_{name}"] for name in state.run_applied}
-    for name in ("model", "batch_size"):
+    """The fields that this kind reads, as the spec names them.
+
+    A folder counts only for the data set that reads one, loader workers where there is a loader.
+    """
+    values = {name: state[key_of(name)] for name in draft.READS[state.run_kind] if name != "task"}
+    values["task"] = "train" if state.run_kind == "training" else "infer"
+    for name in FUNCTION_KEYS:
         values[name] = [value for value in values[name] if value != MORE]
-    values["dataset_path"] = values["dataset_path"] or None
-    if values["dataset"] != "imagefolder":
-        values["dataset_path"] = None
+    if "dataset" in values:
+        of_folder = values["dataset"] == "imagefolder"
+        values["dataset_path"] = (values["dataset_path"] or None) if of_folder else None
+    if values.get("pipeline") == "resident":
+        values["loader_workers"] = 0
+    if values.get("backward"):
+        values |= {"grad_mode": "enabled", "compile_in_grad_mode": False}
     return values
 
 
+@cache
+def presets_of(kind: str) -> list[str]:
+    """The ready-made experiments of a kind; `custom` is one of each."""
+    return [
+        key
+        for key, preset in PRESETS.items()
+        if key == "custom" or draft.kind_of_experiment(preset.experiment("cpu")) == kind
+    ]
+
+
 def load_preset() -> None:
-    load(PRESETS[state.run_preset].experiment(state.run_device))
+    load(draft.ready_made(state.run_preset, state.run_kind, state.run_device))
+
+
+def use_kind() -> None:
+    """From the preset to a free choice of the other kind; what was chosen by hand stays."""
+    state.run_preset = "custom"
+    use_device()
 
 
 def use_device() -> None:
     """Fields that nobody has touched follow the preset, which knows CPU and GPU sizes."""
-    fresh = draft.values_of(PRESETS[state.run_preset].experiment(state.run_device))
+    made = draft.ready_made(state.run_preset, state.run_kind, state.run_device)
+    fresh = draft.values_of(made)
     for name, value in fresh.items():
-        if state[f"run_{name}"] == state.run_applied[name]:
-            state[f"run_{name}"] = value
+        if state[key_of(name)] == state.run_applied[name]:
+            state[key_of(name)] = value
     state.run_applied = fresh
 
 
@@ -116,18 +159,25 @@ def remove_variant(number: int) -> None:
 
 def variant_fields(number: int) -> dict[str, Any]:
     """The card's fields under the names that the spec has for them; `options` as typed."""
-    if state.run_variants[number] == "eager":
-        return {"execution": "eager"}
+    execution = state.run_variants[number]
+    if execution not in COMPILES:
+        return {"execution": execution}
     fields = {name: state[f"run_v{number}_{name}"] for name in VARIANT_FIELDS}
     fields["mode"] = None if fields["mode"] == "default" else fields["mode"]
     fields["dynamic"] = DYNAMIC[fields["dynamic"]]
-    return {"execution": "compile", **fields}
+    return {"execution": execution, **fields}
+
+
+def cards() -> dict[int, Execution]:
+    """The variants' cards that this kind can measure: their numbers and executions."""
+    offered = draft.EXECUTIONS[state.run_kind]
+    return {number: name for number, name in state.run_variants.items() if name in offered}
 
 
 def chosen_variants() -> list[Variant | None]:
     """None where a card holds what torch.compile would not take."""
     found: list[Variant | None] = []
-    for number in state.run_variants:
+    for number in cards():
         try:
             found.append(draft.variant_of(variant_fields(number)))
         except SpecError:
@@ -141,16 +191,23 @@ def take_model() -> None:
         state.run_other_model = None
 
 
+def take_timm_model() -> None:
+    if state.run_timm_model:
+        state.run_model = [*state.run_model, f"timm:{state.run_timm_model.strip()}"]
+        state.run_timm_model = None
+
+
 def take_batch_size() -> None:
     if state.run_other_batch_size:
-        state.run_batch_size = [*state.run_batch_size, state.run_other_batch_size]
+        sizes = key_of("batch_size")
+        state[sizes] = [*state[sizes], state.run_other_batch_size]
         state.run_other_batch_size = None
 
 
 def choose_last_batch() -> None:
     state.run_drop_last = state.run_last_batch == "Drop it"
     for number, execution in state.run_variants.items():
-        if execution == "compile" and state.run_last_batch != "Drop it":
+        if execution in COMPILES and state.run_last_batch != "Drop it":
             shapes_apart = state.run_last_batch == "dynamic=False"
             state[f"run_v{number}_dynamic"] = "False" if shapes_apart else "None"
 
@@ -165,6 +222,8 @@ def start(link: draft.Link, offers: Capabilities | None) -> str | None:
         unreadable = f"The link holds no form: {error}"
         state.run_preset, experiment = "custom", PRESETS["custom"].experiment(usual)
     load(experiment)
+    if state.run_preset not in presets_of(state.run_kind):
+        state.run_preset = "custom"
     state.run_launch_id = new_id()
     state.run_device_known = offers is not None or "device" in link
     return unreadable
