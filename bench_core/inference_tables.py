@@ -82,13 +82,19 @@ class ArmTable:
 
 
 def arm_tables(measured: list[Measured], found: pairing.Comparisons) -> list[ArmTable]:
-    """In the order of the first runs. Runs without a steady state are in none of them."""
-    pairs = {pair.candidate.runs[0].run.number: pair for pair in found.pairs}
+    """In the order of the first runs.
+
+    Runs that failed, still run, or have no steady state are in none of them.
+    """
+    pairs = {one.run.number: pair for pair in found.pairs for one in pair.candidate.runs}
     tables = []
     for arms in _cells(measured):
         run = arms[0].runs[0].run
         rated = _rate_head(run.spec.workload)
-        beside = [(arm, pairs.get(arm.runs[0].run.number)) for arm in arms]
+        beside = [
+            (arm, next((pairs[m.run.number] for m in arm.runs if m.run.number in pairs), None))
+            for arm in arms
+        ]
         tables.append(
             ArmTable(
                 title=_conditions(run),
@@ -106,7 +112,8 @@ def arm_tables(measured: list[Measured], found: pairing.Comparisons) -> list[Arm
 def _cells(measured: list[Measured]) -> list[list[Arm]]:
     cells: list[list[Measured]] = []
     for one in measured:
-        if one.unit == "epoch" or not one.steady_seconds:
+        over = one.run.status in ("done", "stopped", "interrupted")
+        if one.unit == "epoch" or not over or not one.steady_seconds:
             continue
         for cell in cells:
             if not pairing.differences(cell[0].run, one.run):
