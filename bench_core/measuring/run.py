@@ -22,6 +22,7 @@ from bench_core.events import (
     CompileWindow,
     Epoch,
     Finding,
+    Parity,
     Prepared,
     Primed,
 )
@@ -32,6 +33,7 @@ from bench_core.measuring import (
     gpu_state,
     machine_load,
     models,
+    parity,
     profile,
 )
 from bench_core.measuring.compile_activity import CompilerWatch
@@ -68,6 +70,7 @@ class Run:
         torch.manual_seed(spec.measurement.seed)
         built = models.build(spec.workload, spec.measurement.weights)
         self.original = _placed(built.module, spec, self.device)
+        self.criterion = built.loss
         stream.enter("data")
         self.data = datasets.prepare(spec, self.device, built)
         self.inputs = endless(self.data.training)
@@ -83,7 +86,7 @@ class Run:
             optimizer = OPTIMIZERS[spec.workload.optimizer](
                 parameters, lr=spec.workload.learning_rate
             )
-            self.step = step_of(self.module, optimizer, built.loss, spec, self.device)
+            self.step = step_of(self.module, optimizer, self.criterion, spec, self.device)
         else:
             call = call_of(self.module, spec, self.device, parameters)
             self.step = lambda inputs, _: call(inputs)
@@ -297,7 +300,19 @@ class Run:
                 profiled_step_seconds=profiled[1],
                 notes=tuple(self.notes),
                 effective=found,
+                # The last: it leaves the model as it was at the start.
+                parity=self._parity(),
             )
+        )
+
+    def _parity(self) -> Parity | None:
+        return parity.check(
+            self.spec,
+            self.device,
+            self.original,
+            self.module,
+            self.criterion,
+            self.data.training,
         )
 
     def _effective(self) -> tuple[Finding, ...]:
