@@ -137,6 +137,8 @@ EXECUTION_WORDS: dict[Execution, str] = {
 COMPILES = ("compile", "compile_frozen")
 # These need the weights and the shape of the input to stand still.
 INFERENCE_ONLY = ("compile_frozen", "export_aot", "jit_trace_frozen", "onednn_graph")
+# Its coarsest map has a cell for so many pixels.
+YOLOV7_STRIDE = 32
 # Loader pipelines of an inference run begin anew after this many batches.
 LOADED_BATCHES = 32
 # torch.compile hands `mode` and `options` to Inductor alone; these ignore both with a log line.
@@ -261,6 +263,29 @@ class Workload(Frozen):
                         f"a function is measured with {name} {only}, got "
                         f"{getattr(self, name)!r}; its inputs come from make_inputs(n)"
                     )
+        return self
+
+    @model_validator(mode="after")
+    def fits_its_model(self) -> Self:
+        if self.model != "yolov7":
+            return self
+        size = self.image_size
+        if size % YOLOV7_STRIDE:
+            near = max(YOLOV7_STRIDE, size // YOLOV7_STRIDE * YOLOV7_STRIDE)
+            raise ValueError(
+                "yolov7 halves the image five times, so image_size must be a multiple of "
+                f"{YOLOV7_STRIDE}, got {size}; take {near} or {near + YOLOV7_STRIDE}"
+            )
+        if self.dataset != "synthetic":
+            raise ValueError(
+                f"yolov7 is measured on synthetic images and boxes, got dataset {self.dataset}; "
+                "choose dataset synthetic"
+            )
+        if self.evaluate != "none":
+            raise ValueError(
+                f"yolov7 finds boxes, and evaluate {self.evaluate} counts right classes; "
+                "choose evaluate none"
+            )
         return self
 
     @property

@@ -185,6 +185,32 @@ def test_batches_that_come_through_the_loader_begin_anew(tmp_path: Path) -> None
     assert after.loader_only_seconds is not None
 
 
+def test_a_model_that_fails_in_a_call_is_told_from_a_fault_of_ours(tmp_path: Path) -> None:
+    write_model(
+        tmp_path,
+        "raises.py",
+        """
+        import torch
+
+        class Raises(torch.nn.Module):
+            def forward(self, x):
+                raise ZeroDivisionError("no such luck")
+
+        def build_model():
+            return Raises()
+
+        def make_batch(batch_size):
+            return torch.ones(batch_size, 8), torch.zeros(batch_size)
+        """,
+    )
+    with MeasuringChild(spec(model="file:raises.py"), tmp_path) as child:
+        child.read_until(Prepared)
+        child.say("go")
+        failed = child.read_until(Failed)
+    assert failed.failure == "model error"
+    assert "ZeroDivisionError in the first block of iterations: no such luck" in failed.reason
+
+
 def test_bf16_and_channels_last_run(tmp_path: Path) -> None:
     run = spec(precision="bf16", memory_layout="channels_last", iterations=5)
     assert not measured(run, tmp_path).said(Failed)

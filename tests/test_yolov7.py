@@ -14,10 +14,9 @@ from torch import nn  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from bench_core.events import Epoch, Failed, Prepared  # noqa: E402
-from bench_core.measuring import models, yolov7  # noqa: E402
-from bench_core.measuring.failures import ModelError  # noqa: E402
+from bench_core.measuring import yolov7  # noqa: E402
 from bench_core.model_sizes import size_of  # noqa: E402
-from bench_core.spec import Measurement, RunSpec, Workload  # noqa: E402
+from bench_core.spec import Measurement, RunSpec, SpecError, Workload  # noqa: E402
 from tests.measuring_child import measured  # noqa: E402
 
 
@@ -192,8 +191,8 @@ def test_a_fixed_batch_is_learned_and_twice_alike(training_form: nn.Module) -> N
     ],
 )
 def test_what_it_cannot_do_is_said(fields: dict[str, object], said: str) -> None:
-    with pytest.raises(ModelError) as caught:
-        models.build(small(**fields), "random")
+    with pytest.raises(SpecError) as caught:
+        small(**fields)
     assert str(caught.value) == said
 
 

@@ -16,6 +16,8 @@ from bench_core.measuring.compile_activity import gist_of
 from bench_core.spec import RunSpec, SpecError
 
 LONGEST_REASON = 600
+# The loops of inference.py that call the model.
+CLOCKS = ("_on_host_clock", "_on_device_clock")
 
 
 class CannotMeasure(Exception):
@@ -59,7 +61,8 @@ def failed(
 
     `compiling` is the trigger of the compile window that the exception ended, if it ended one.
     """
-    where = _where(phase, epoch, compiling)
+    inference = spec is not None and spec.workload.task == "infer"
+    where = _where(phase, epoch, compiling, "block of iterations" if inference else "epoch")
     try:
         failure, reason = _judged(list(_chain(error)), spec, where, compiling)
     except Exception:  # an exception whose own text cannot be had
@@ -77,7 +80,7 @@ def _as_unicode(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _where(phase: str, epoch: int | None, compiling: str | None) -> str:
+def _where(phase: str, epoch: int | None, compiling: str | None, pass_: str) -> str:
     if compiling == "LAZY_BACKWARD":
         return "while compiling the backward graph"
     if compiling == "CUDAGRAPH_RECORDING":
@@ -85,7 +88,7 @@ def _where(phase: str, epoch: int | None, compiling: str | None) -> str:
     if compiling:
         return "while compiling the forward graph"
     if phase == "epoch":
-        return "in the first epoch" if epoch == 1 else f"in epoch {epoch}"
+        return f"in the first {pass_}" if epoch == 1 else f"in {pass_} {epoch}"
     return {
         "data": "while the data was prepared",
         "model": "while the model was built",
@@ -192,10 +195,15 @@ def _is_out_of_memory(error: BaseException) -> bool:
 def _out_of_memory(error: BaseException, spec: RunSpec | None, where: str) -> str:
     if isinstance(error, NotEnoughMemory) or spec is None:
         return str(error)
-    batch = spec.workload.batch_size
+    work, batch = spec.workload, spec.workload.batch_size
+    if work.is_function:
+        return (
+            f"out of memory {where} with inputs of size {batch} on {spec.device} "
+            f"({_first_line(error)}); take a smaller size"
+        )
     way_out = "take a smaller batch or image" if batch > 1 else "take a smaller image or model"
     return (
-        f"out of memory {where} with batch size {batch} at {spec.workload.image_size} px on "
+        f"out of memory {where} with batch size {batch} at {work.image_size} px on "
         f"{spec.device} ({_first_line(error)}); {way_out}, or precision bf16"
     )
 
@@ -205,10 +213,10 @@ def _class_names(error: BaseException) -> set[str]:
 
 
 def _in_step(error: BaseException) -> bool:
-    """Raised under a training step or the evaluation: by the model, its loss or its update."""
+    """Raised under a step, the evaluation or a call: by the model, its loss or its update."""
+    steps = {"training.py": ("plain", "scaled", "evaluate"), "inference.py": CLOCKS}
     return any(
-        Path(frame.f_code.co_filename).name == "training.py"
-        and frame.f_code.co_name in ("plain", "scaled", "evaluate")
+        frame.f_code.co_name in steps.get(Path(frame.f_code.co_filename).name, ())
         for frame, _ in traceback.walk_tb(error.__traceback__)
     )
 

@@ -128,28 +128,11 @@ def _random(name: str, wanted: str) -> str:
 
 def _yolov7(workload: Workload, weights: str) -> Built:
     """The deploy form for inference, the training form for training, with batches of its own."""
-    size, stride = workload.image_size, yolov7.LARGEST_STRIDE
-    if size % stride:
-        near = max(stride, size // stride * stride)
-        raise ModelError(
-            f"yolov7 halves the image five times, so image_size must be a multiple of {stride}, "
-            f"got {size}; take {near} or {near + stride}"
-        )
-    if workload.dataset != "synthetic":
-        raise ModelError(
-            f"yolov7 is measured on synthetic images and boxes, got dataset {workload.dataset}; "
-            "choose dataset synthetic"
-        )
-    if workload.evaluate != "none":
-        raise ModelError(
-            f"yolov7 finds boxes, and evaluate {workload.evaluate} counts right classes; "
-            "choose evaluate none"
-        )
     module = yolov7.yolov7(deploy=workload.task == "infer")
     return Built(
         module,
         _random("yolov7", weights),
-        make_batch=yolov7.batches_of(size),
+        make_batch=yolov7.batches_of(workload.image_size),
         loss=yolov7.detection_loss,
     )
 

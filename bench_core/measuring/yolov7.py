@@ -17,7 +17,6 @@ from torch.nn import functional
 
 CLASSES = 80
 BOXES_A_CELL = 3
-LARGEST_STRIDE = 32
 BOXES_AN_IMAGE = 8
 NOISE = (1, 3, 256, 256)  # images, colours, height, width
 
