@@ -667,6 +667,25 @@ def test_an_old_link_without_a_task_is_a_training() -> None:
     assert made.measurement.epochs == 7
 
 
+def test_all_tasks_are_kept_over_a_visit_to_another_page() -> None:
+    at = launch_page()
+    at.number_input(key="run_epochs").set_value(33).run()
+    choose(at, "functions")
+    at.button_group(key="run_input_size").set_value([1000]).run()
+    choose(at, "inference")
+    at.number_input(key="run_iterations").set_value(44).run()
+    at.switch_page("pages/overview.py").run()
+    at.switch_page("pages/run.py").run()
+    assert not at.exception
+    assert at.session_state.run_kind == "inference"
+    assert at.number_input(key="run_iterations").value == 44
+    choose(at, "functions")
+    assert at.session_state.run_input_size == [1000]
+    choose(at, "training")
+    assert at.number_input(key="run_epochs").value == 33
+    assert not queue_button(at).disabled
+
+
 def test_the_presets_follow_the_task() -> None:
     at = launch_page(preset="article")
     choose(at, "inference")
