@@ -1,7 +1,6 @@
 """Figures of inference: latencies, throughput, the first call, precisions. Pure, as figures.py.
 
-Seconds in, whatever unit fits out. An arm's percentiles are those of all steady iterations of its
-runs; titles go into `layout.meta`, as everywhere.
+Seconds in, whatever unit fits out. Titles go into `layout.meta`, as everywhere.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import plotly.graph_objects as go
 from bench_core.chart_frame import GRAY, Style, arm_styles, axis_unit, framed, label, line_look
 from bench_core.measured import Arm
 from bench_core.spec import Workload
+from bench_core.stats import geometric_mean, percentiles
 from bench_core.units import NO_BREAK, count_text, seconds_text
 
 # Of the way from one size to the next, how much the arms of one size may take up.
@@ -30,6 +30,8 @@ ROOM_FOR_NOTES = 1.5
 class Latencies:
     """An arm's steady latencies at one batch size (of a function: size of its input). Seconds.
 
+    Each is the geometric mean over the runs of that percentile of a run: the process is the unit,
+    and `p50` is what a speedup compares.
     `first_seconds`: the wait for the first answer, from a cold cache if that was measured. `note`
     is a word or two that stand beside its bar.
     """
@@ -45,7 +47,8 @@ class Latencies:
 
     @classmethod
     def of(cls, arm: Arm, workload: Workload, note: str = "") -> Latencies:
-        p50, p90, p99 = arm.percentiles(50, 90, 99)
+        of_runs = [percentiles(one.steady_seconds, (50, 90, 99)) for one in arm.runs]
+        p50, p90, p99 = map(geometric_mean, zip(*of_runs, strict=True))
         return cls(
             arm=arm.variant.name,
             batch_size=workload.batch_size,
@@ -65,13 +68,13 @@ def latency_by_batch(
     points: Sequence[Latencies],
     *,
     size_word: str = "batch size",
-    percentiles: bool = True,
+    tails: bool = True,
     title: str = "",
     uirevision: str = "kept",
 ) -> go.Figure:
     """Median latency by size on logarithmic axes, a line an arm.
 
-    With `percentiles` the arms of one size stand beside each other: a bar from the median to the
+    With `tails` the arms of one size stand beside each other: a bar from the median to the
     90th percentile, a dash at the 99th.
     """
     figure = go.Figure()
@@ -80,11 +83,11 @@ def latency_by_batch(
     sizes = sorted({point.batch_size for point in points})
     for place, (arm, mine) in enumerate(arms.items()):
         style = styles[arm]
-        aside = _aside(sizes, place, len(arms)) if percentiles else 1.0
+        aside = _aside(sizes, place, len(arms)) if tails else 1.0
         at = np.array([point.batch_size for point in mine]) * aside
         medians = np.array([point.p50 for point in mine])
         # Lines between arms that stand beside each other would cross without a meaning.
-        mode = "markers" if percentiles else "lines+markers"
+        mode = "markers" if tails else "lines+markers"
         look = line_look(style, 2, len(at), mode=mode)
         figure.add_scatter(
             x=at,
@@ -97,7 +100,7 @@ def latency_by_batch(
                 "color": style.color,
                 "thickness": 2.5,
                 "width": 0,
-                "visible": percentiles,
+                "visible": tails,
             },
             name=label(arm),
             legendgroup=arm,
@@ -105,7 +108,7 @@ def latency_by_batch(
             hovertemplate=f"%{{customdata}}<extra>{label(arm)}</extra>",
             **{**look, "marker": {**look["marker"], "size": 6}},
         )
-        if percentiles:
+        if tails:
             figure.add_scatter(
                 x=at,
                 y=np.array([point.p99 for point in mine]),
@@ -124,7 +127,7 @@ def latency_by_batch(
     framed(figure, title, uirevision, size_word, "")
     figure.update_layout(hovermode="closest")
     figure.update_xaxes(_sizes_axis(sizes))
-    ends = [end for point in points for end in (point.p50, point.p99 if percentiles else point.p50)]
+    ends = [end for point in points for end in (point.p50, point.p99 if tails else point.p50)]
     figure.update_yaxes(_seconds_axis(ends))
     return figure
 

@@ -98,9 +98,9 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
             **{
                 name: st.column_config.NumberColumn(width=76, help=help)
                 for name, help in (
-                    ("p50", "Median of all steady iterations of the arm's runs."),
-                    ("p90", "Nine in ten steady iterations end within this time."),
-                    ("p99", "All but one in a hundred end within this time."),
+                    ("p50", "Median of a run's steady iterations, geometric mean over the runs."),
+                    ("p90", "Nine in ten of a run's steady iterations end within this time."),
+                    ("p99", "All but one in a hundred of them end within this time."),
                 )
             },
             "Images/s": st.column_config.NumberColumn(
@@ -138,15 +138,15 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
 
 
 def _row(arm: Arm, pair: Comparison, against: Comparison | None = None) -> dict[str, object]:
-    p50, p90, p99 = arm.percentiles(50, 90, 99)
+    point = Latencies.of(arm, pair.workload)
     cache = start_shown(arm)
     speedup, interval = speedup_cells(against) if against else ("", "")
     return {
         "Variant": [arm.variant.name],
-        "p50": p50,
-        "p90": p90,
-        "p99": p99,
-        "Images/s": pair.workload.batch_size / p50,
+        "p50": point.p50,
+        "p90": point.p90,
+        "p99": point.p99,
+        "Images/s": point.batch_size / point.p50,
         "First answer": arm.first_seconds(cache) or EMPTY_CELL,
         "Compiling": arm.compile_seconds(cache) or EMPTY_CELL,
         "Speedup": speedup,
@@ -217,7 +217,7 @@ def sizes_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     alike = [pair for pair in of_any_size(chosen, pairs) if pair.machine_id == chosen.machine_id]
     title = sizes_text(alike)
     points = points_of([pair for pair in pairs if vary_in("batch_size", pair, chosen)])
-    figure = latency_by_batch(points, size_word=size_word(chosen), percentiles=False, title=title)
+    figure = latency_by_batch(points, size_word=size_word(chosen), tails=False, title=title)
     caption = "Median seconds of a steady call; what compiling takes is apart."
     chart_card(title, caption, figure, "sizes")
 

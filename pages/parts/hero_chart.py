@@ -54,7 +54,7 @@ def _latencies(answer: Answer) -> tuple[Any, str]:
     ordered = sorted(answer.pairs, key=lambda pair: -pair.speedup.ratio)
     points = points_of(ordered)
     if answer.of_sizes:
-        figure = latency_by_batch(points, size_word="input size n", percentiles=False)
+        figure = latency_by_batch(points, size_word="input size n", tails=False)
         figure.update_layout(height=HEIGHT)
         return figure, "Median seconds of a steady call by the size of the input."
     figure = latency_bars(points)
