@@ -20,6 +20,7 @@ from pages.parts.comparison_words import pair_name, parity_text, unlike
 from pages.parts.text import plain
 
 HEIGHT = 290
+MANY_ITERATIONS = 100_000
 # A projection much longer than the measured epochs would flatten them. Iterations are cheap: a
 # break-even far beyond the few that were measured is the usual answer.
 LONGEST_PROJECTION = {"epoch": 4.0, "iteration": float("inf")}
@@ -108,6 +109,8 @@ def saved_card(chosen: Comparison) -> None:
         epochs=round(max([measured, *reach])),
         title=title,
     )
+    if max([measured, *reach]) >= MANY_ITERATIONS:
+        figure.update_xaxes(tickformat="~s")  # 1M: whole numbers would run into each other
     band = ", with the 95 % band" if len(curves[0].low) else ""
     caption = training_caption("Seconds saved so far against the baseline", _runs(chosen), band)
     chart_card(title, caption, figure, "over_epochs")

@@ -83,8 +83,9 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
     times = ("p50", "p90", "p99", "First answer", "Compiling")
     arms = [chosen.baseline, *(pair.candidate for pair in cell)]
     st.markdown(f"**Every arm of {plain(cell_name(chosen))}**")
-    if alone and len(cell) > 1:
-        st.caption("Click a row to see its charts below.")
+    # On touch the table's toolbar lies on the end of the line above it: this one is short.
+    clickable = alone and len(cell) > 1
+    st.caption("Click a row to see its charts." if clickable else "Latencies of steady calls.")
     settings: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-cell"}
     drawn = st.dataframe(
         frame.style.format({**dict.fromkeys(times, seconds_text), "Images/s": _rate}),

@@ -55,12 +55,10 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
         } | every_row
     hidden = {name for name in every_row if frame[name].map(str).nunique() == 1}
     said = [words for name, words in every_row.items() if name in hidden]
-    everywhere = f"Every row: {', '.join(said)}. " if said and len(pairs) > 1 else ""
-    st.caption(
-        f"{everywhere}Click a row to see its charts below."
-        if len(pairs) > 1
-        else "Its charts are below."
-    )
+    # On touch the table's toolbar lies on the end of the line above it: that one is short.
+    everywhere = f"Every row: {', '.join(said)}.  \n" if said and len(pairs) > 1 else ""
+    click = "Click a row to see its charts." if len(pairs) > 1 else "Its charts are below."
+    st.caption(everywhere + click)
     if len(pairs) == 1:
         hidden = set()
     if not any(frame["Not as asked"]):
