@@ -127,8 +127,13 @@ class Arm:
         return stats.geometric_mean(self.medians)
 
     def percentiles(self, *qs: float) -> list[float]:
-        """Of all steady epochs or iterations of the arm's runs, in seconds."""
-        return stats.percentiles([s for m in self.runs for s in m.steady_seconds], qs)
+        """Of the steady epochs or iterations, in seconds: geometric means over the runs.
+
+        So the 50th is what the speedup compares. Pooled, the percentiles of runs of different
+        speed would be those of the fastest and the slowest run.
+        """
+        of_runs = [stats.percentiles(m.steady_seconds, qs) for m in self.runs]
+        return [stats.geometric_mean(values) for values in zip(*of_runs, strict=True)]
 
     def excess_seconds(self, cache: Cache | None) -> float | None:
         """Mean start-up excess of the runs that started from `cache` (None: of all)."""

@@ -128,7 +128,8 @@ class Comparison:
     def headline(self) -> str:
         """The answer in one line that stands alone."""
         arm = "" if self.candidate.variant == COMPILE else f" with {self.candidate.variant.name}"
-        start = f"{self.workload.model}{arm} on {self.machine}: {self.verdict_text}"
+        model = self.workload.model.removeprefix("function:")
+        start = f"{model}{arm} on {self.machine}: {self.verdict_text}"
         return f"{start} once steady" if self.shows_difference else start
 
     @property
@@ -230,7 +231,7 @@ class Comparison:
     @property
     def unmet_text(self) -> str:
         """What the candidate asked for and did not get."""
-        texts = [f"Asked for {f.asked}, got {f.got}." for f in self.candidate.unmet]
+        texts = [f"Asked for {f.asked}, got: {f.got}." for f in self.candidate.unmet]
         return " ".join(texts)
 
     @property

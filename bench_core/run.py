@@ -45,11 +45,14 @@ class Run:
 
     @property
     def title(self) -> str:
-        work = self.spec.workload
-        return f"{work.model}, {self.spec.variant.name}, batch {work.batch_size}"
+        return self._title(self.spec.variant.name)
 
     @property
     def title_with_cache(self) -> str:
         """Tells a cold start from a warm one."""
+        return self._title(self.spec.variant.name_with_cache)
+
+    def _title(self, variant: str) -> str:
         work = self.spec.workload
-        return f"{work.model}, {self.spec.variant.name_with_cache}, batch {work.batch_size}"
+        size = f"n = {work.batch_size}" if work.is_function else f"batch {work.batch_size}"
+        return f"{work.model.removeprefix('function:')}, {variant}, {size}"

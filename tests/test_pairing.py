@@ -287,7 +287,7 @@ def test_what_was_not_got_stands_in_the_detail(store):
     inference(store)
     unfused = Finding(asked="oneDNN Graph", got="no fused group", met=False)
     found = with_aftermath(store, "onednn_graph", effective=(unfused,))
-    assert "Asked for oneDNN Graph, got no fused group." in found.pairs[1].detail
+    assert "Asked for oneDNN Graph, got: no fused group." in found.pairs[1].detail
     assert "Asked for" not in found.pairs[0].detail
 
 

@@ -25,7 +25,7 @@ from bench_core.measuring import models
 from bench_core.measuring.inference import call_of, grad_mode_of, tensors_of
 from bench_core.measuring.training import Criterion, loss_function, placement
 from bench_core.measuring.variants import records_cuda_graphs
-from bench_core.spec import COMPILES, RunSpec
+from bench_core.spec import COMPILES, RunSpec, Variant
 
 MOST_BATCHES = 5
 LONGEST_SECONDS = 30.0
@@ -171,22 +171,22 @@ class _Comparison:
         compiles = self.spec.variant.execution in COMPILES
         try:
             with torch.compiler.set_stance("fail_on_recompile") if compiles else nullcontext():
-                return self._pass(self.variant, batch)
+                return self._pass(self.variant, batch, self.spec)
         except RuntimeError as error:
             if "fail_on_recompile" not in str(error):
                 raise
             raise NotChecked("the variant would have to compile again to be checked") from error
 
     def _of_eager(self, batch: Any) -> Result:
-        return self._pass(self.original, batch)
+        return self._pass(self.original, batch, self.spec.changed(variant=Variant()))
 
-    def _pass(self, callee: Any, batch: Any) -> Result:
+    def _pass(self, callee: Any, batch: Any, spec: RunSpec) -> Result:
         parameters = models.parameters_of(self.original)
         if self.initial is not None:
             self.original.load_state_dict(self.initial)
             for parameter in parameters:
                 parameter.grad = None  # as each step of the training begins
-        return _pass(callee, parameters, batch, self.spec, self.device, self.criterion)
+        return _pass(callee, parameters, batch, spec, self.device, self.criterion)
 
     def _must_agree_with_itself(self, batch: Any) -> None:
         again = _differences(self._of_eager(batch), self._of_eager(batch))

@@ -14,12 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bench_core.measuring.variants import records_cuda_graphs
+from bench_core.measuring.variants import AUTOCAST, records_cuda_graphs
 from bench_core.spec import RunSpec, Workload
 
 Step = Callable[[Tensor, Tensor], Tensor]
 Criterion = Callable[[Any, Tensor], Tensor]
-AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "sgd": torch.optim.SGD,

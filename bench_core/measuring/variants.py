@@ -19,6 +19,10 @@ from bench_core.measuring.compile_activity import gist_of
 from bench_core.measuring.failures import CompileRefused
 from bench_core.spec import RunSpec, Variant
 
+AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+# Their code holds the casts; an autocast around the call would have TorchScript add its own.
+CASTS_INSIDE = ("export_aot", "jit_trace_frozen", "onednn_graph")
+
 
 class Made(NamedTuple):
     """What is called in place of a model (or function), and what showed while it was made."""
@@ -77,7 +81,7 @@ def _jit_trace_frozen(callee: Any, spec: RunSpec, inputs: Any) -> Made:
         got=f"{left} weights left outside the code" if left else "frozen",
         met=not left,
     )
-    return Made(_not_cast_again(frozen, spec), (weights, *_decided_by_the_example(caught)))
+    return Made(frozen, (weights, *_decided_by_the_example(caught)))
 
 
 def _onednn_graph(callee: Any, spec: RunSpec, inputs: Any) -> Made:
@@ -112,7 +116,7 @@ def _export_aot(callee: Any, spec: RunSpec, inputs: Any) -> Made:
             exported, package_path=str(Path(folder) / "model.pt2")
         )
         loaded = _inductor.aoti_load_package(package)
-    return Made(_not_cast_again(loaded, spec))
+    return Made(loaded)
 
 
 EXECUTIONS: dict[str, Make] = {
@@ -141,28 +145,10 @@ class _Casting(nn.Module):
 
 
 def _casting(model: nn.Module, spec: RunSpec) -> nn.Module:
-    from bench_core.measuring.training import AUTOCAST  # which imports from this file
-
     dtype = AUTOCAST.get(spec.workload.precision)
     if dtype is None:
         return model
     return _Casting(model, torch.device(spec.device).type, dtype).train(model.training)
-
-
-def _not_cast_again(callee: Any, spec: RunSpec) -> Any:
-    """Takes no notice of the autocast around each call: the casts are in the callee's code.
-
-    TorchScript would put its own beside them: 20 more operators in a resnet18.
-    """
-    if spec.workload.precision == "fp32":
-        return callee
-    no_autocast = torch.autocast(torch.device(spec.device).type, enabled=False)
-
-    def not_cast_again(inputs: Any) -> Any:
-        with no_autocast:
-            return callee(inputs)
-
-    return not_cast_again
 
 
 def _decided_by_the_example(caught: list[warnings.WarningMessage]) -> list[Finding]:
