@@ -20,6 +20,7 @@ from bench_core.units import (
     count_text,
     counted,
     interval_text,
+    rate_text,
     ratio_text,
     seconds_text,
 )
@@ -158,7 +159,7 @@ def _arm_row(arm: Arm, pair: pairing.Comparison | None) -> tuple[str, ...]:
     return (
         arm.variant.name,
         *map(seconds_text, percentiles),
-        _rate_text(arm.runs[0].run.spec.workload.batch_size / percentiles[0]),
+        rate_text(arm.runs[0].run.spec.workload.batch_size / percentiles[0]),
         seconds_text(arm.first_seconds(cache)),
         _making_text(arm.variant.execution, before, arm.compile_seconds(cache)),
         *_speedup_cells(pair),
@@ -169,10 +170,6 @@ def _arm_row(arm: Arm, pair: pairing.Comparison | None) -> tuple[str, ...]:
 def start_shown(arm: Arm) -> Cache | None:
     """Cold where that was measured: a warm start was paid for earlier."""
     return "cold" if arm.excess_seconds("cold") is not None else None
-
-
-def _rate_text(per_second: float) -> str:
-    return f"{per_second:#.3g}" if per_second < 100 else count_text(per_second)
 
 
 def _speedup_cells(pair: pairing.Comparison | None) -> tuple[str, str]:

@@ -17,7 +17,6 @@ import plotly.graph_objects as go
 from bench_core.chart_frame import GRAY, Style, arm_styles, axis_unit, framed, label, line_look
 from bench_core.measured import Arm
 from bench_core.spec import Workload
-from bench_core.stats import geometric_mean, percentiles
 from bench_core.units import NO_BREAK, count_text, seconds_text
 
 # Of the way from one size to the next, how much the arms of one size may take up.
@@ -47,8 +46,7 @@ class Latencies:
 
     @classmethod
     def of(cls, arm: Arm, workload: Workload, note: str = "") -> Latencies:
-        of_runs = [percentiles(one.steady_seconds, (50, 90, 99)) for one in arm.runs]
-        p50, p90, p99 = map(geometric_mean, zip(*of_runs, strict=True))
+        p50, p90, p99 = arm.percentiles(50, 90, 99)
         return cls(
             arm=arm.variant.name,
             batch_size=workload.batch_size,

@@ -17,6 +17,7 @@ TIMES = "\u00d7"
 # More digits than these are noise whatever the interval says.
 _MOST_DECIMALS = 4
 _MOST_DECIMALS_BESIDE_ONE = 6
+_LARGE = (("billion", 1e9), ("million", 1e6))
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -97,6 +98,15 @@ def count_text(count: float | None) -> str:
     if count is None or not math.isfinite(count):
         return ""
     return _number(count, 0)
+
+
+def rate_text(per_second: float) -> str:
+    """Three digits: `18.2`, `1 240`, `625 million`; empty where it is not known."""
+    if not (math.isfinite(per_second) and per_second > 0):
+        return ""
+    rate = float(f"{per_second:.2e}")
+    name, size = next(((n, s) for n, s in _LARGE if rate >= s), ("", 1.0))
+    return NO_BREAK.join(filter(None, (_three_significant(rate / size), name)))
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

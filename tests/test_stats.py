@@ -17,7 +17,7 @@ from bench_core.events import Epoch
 from bench_core.measured import Arm, Measured, measure
 from bench_core.spec import Execution, Experiment, Measurement, Variant
 from bench_core.store import Store
-from tests.planted import EAGER, planted_experiment
+from tests.planted import EAGER
 
 # R's `sleep` (Student 1908): published are Welch's interval -3.3654832 to 0.2054832 and the paired
 # one -2.4598858 to -0.7001142. Taken as log seconds here.
@@ -423,22 +423,16 @@ def test_percentiles_of_planted_latencies_are_exact_from_the_store_to_the_arm(
     assert arm.percentiles(50, 90, 99) == pytest.approx([0.051, 0.091, 0.100])
 
 
-def test_percentiles_of_an_arm_are_those_of_all_its_steady_iterations(tmp_path: Path) -> None:
-    with Store(tmp_path / "bench.db") as store:
-        experiment = planted_experiment(
-            store, models=("resnet18",), machine="CPU", batch_sizes=(1,), variants=(Variant(),),
-            workload={"task": "infer"},
-        )  # fmt: skip
-        runs = store.runs(experiment.id)
-        blocks = store.epochs([run.number for run in runs])
-        arm = Arm(Variant(), tuple(measure(run, blocks[run.number]) for run in runs))
-    assert [one.steady.first for one in arm.runs] == [3, 3, 3]
-    values = sorted(seconds for one in arm.runs for seconds in one.series_seconds[3:])
-    assert len(values) == 3 * 117
-    for q in (50, 90, 99):
-        below, rest = divmod(q / 100 * (len(values) - 1), 1)
-        expected = values[int(below)] * (1 - rest) + values[int(below) + 1] * rest
-        assert arm.percentiles(q) == [pytest.approx(expected, rel=1e-12)]
+def test_percentiles_of_an_arm_are_means_over_its_runs(tmp_path: Path) -> None:
+    """As its steady seconds are: a run twice as slow must not be the others' 90th percentile."""
+    latencies = np.random.default_rng(0).permutation(np.arange(100, 201)) / 100_000
+    runs = [
+        inference_run(tmp_path / name, [0.5, 0.4, 0.3, *(latencies * factor)])
+        for name, factor in (("one", 1.0), ("two", 4.0))
+    ]
+    arm = Arm(Variant(), tuple(runs))
+    assert arm.percentiles(0, 50, 90) == pytest.approx([2 * 0.001, 2 * 0.0015, 2 * 0.0019])
+    assert arm.percentiles(50) == [pytest.approx(arm.steady_seconds)]
 
 
 @pytest.mark.parametrize("execution", ["eager", "jit_trace_frozen", "onednn_graph", "compile"])
@@ -459,6 +453,7 @@ def inference_run(folder: Path, series: list[float], variant: Variant = EAGER) -
         models=("resnet18",), batch_sizes=(1,), variants=(variant,), repeats=1,
         workload={"task": "infer"}, measurement=Measurement(iterations=len(series)),
     )  # fmt: skip
+    folder.mkdir(exist_ok=True)
     with Store(folder / "planted.db") as store:
         store.queue(experiment)
         run = store.claim()

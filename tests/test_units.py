@@ -105,6 +105,24 @@ def test_thousands_are_set_apart(count: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.4567, "0.457"),
+        (18.24, "18.2"),
+        (57.37, "57.4"),
+        (999.7, "1_000"),
+        (1239.8, "1_240"),
+        (6.25e8, "625~million"),
+        (2.5e9, "2.50~billion"),
+        (math.nan, ""),
+        (math.inf, ""),
+    ],
+)
+def test_a_rate_has_three_digits(rate: float, text: str) -> None:
+    assert units.rate_text(rate) == spaced(text)
+
+
+@pytest.mark.parametrize(
     ("speedup", "low", "high", "ratio", "interval", "percent", "percent_interval"),
     [
         (1.0838, 1.0711, 1.0963, "1.084×", "1.071–1.096", "8.4~% faster", "7.1–9.6~%"),

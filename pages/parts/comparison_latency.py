@@ -25,7 +25,7 @@ from bench_core.measured import Arm
 from bench_core.pairing import Comparison
 from bench_core.sizes import sizes_text
 from bench_core.spec import EXECUTION_WORDS
-from bench_core.units import seconds_text
+from bench_core.units import rate_text, seconds_text
 from pages.parts.comparison_charts import chart_card, of_any_size, size_word
 from pages.parts.comparison_table import pair_id, variant_column
 from pages.parts.comparison_titles import (
@@ -41,7 +41,6 @@ from pages.parts.comparison_words import (
     unmet_text,
     vary_in,
 )
-from pages.parts.live_metrics import rate_text
 from pages.parts.text import plain
 
 EMPTY_CELL = float("nan")
@@ -159,7 +158,7 @@ def _row(arm: Arm, pair: Comparison, against: Comparison | None = None) -> dict[
 
 
 def _rate(a_second: float) -> str:
-    return rate_text(a_second) if a_second == a_second else ""
+    return rate_text(a_second)
 
 
 # The charts

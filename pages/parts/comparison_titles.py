@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from bench_core.figures import place_text
 from bench_core.latency_figures import Latencies
 from bench_core.pairing import Comparison
-from bench_core.units import count_text, seconds_text
+from bench_core.units import count_text, rate_text, seconds_text
 from pages.parts.comparison_words import speedup_cells
-from pages.parts.live_metrics import rate_text
 from pages.parts.live_reading import size_text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 import streamlit as st
@@ -13,10 +12,10 @@ from bench_core.progress import clock_text
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import (
     NO_BREAK,
-    count_text,
     counted,
     estimate_text,
     percent_interval_text,
+    rate_text,
     seconds_text,
 )
 from pages.parts.live_charts import steady_seconds
@@ -254,16 +253,3 @@ def pair_text(low: float, high: float) -> str:
     first, second = seconds_text(low), seconds_text(high)
     number, unit = first.split(NO_BREAK)
     return f"{number if second.endswith(NO_BREAK + unit) else first} · {second}"
-
-
-def rate_text(rate: float) -> str:
-    """Three digits: `18.2`, `1 240`, `625 million`."""
-    rate = float(f"{rate:.2e}")
-    name, size = next(((n, s) for n, s in LARGE if rate >= s), ("", 1.0))
-    value = rate / size
-    decimals = 2 - math.floor(math.log10(value))
-    text = f"{value:.{decimals}f}" if decimals > 0 else count_text(value)
-    return f"{text}{NO_BREAK}{name}" if name else text
-
-
-LARGE = (("billion", 1e9), ("million", 1e6))

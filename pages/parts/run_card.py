@@ -18,10 +18,9 @@ from bench_core.measured import Measured
 from bench_core.run import Run
 from bench_core.spec import COMPILES, EXECUTION_WORDS
 from bench_core.stats import percentiles
-from bench_core.units import bytes_text, count_text, counted, seconds_text
+from bench_core.units import bytes_text, count_text, counted, rate_text, seconds_text
 from pages.parts.comparison_words import parity_text
 from pages.parts.kinds import workload_words
-from pages.parts.live_metrics import rate_text
 from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
 
