@@ -64,10 +64,10 @@ def run_row(one: Measured) -> tuple[str, ...]:
 
 def _making_text(execution: Execution, before: float, compiling: float | None) -> str:
     """Seconds in the compiler, or those of tracing or exporting before the first call."""
+    if execution not in MADE_BY:
+        return seconds_text(compiling) if compiling else ""
     seconds = before + (compiling or 0.0)
-    if not seconds:
-        return ""
-    return " ".join(filter(None, (seconds_text(seconds), MADE_BY.get(execution))))
+    return f"{seconds_text(seconds)} {MADE_BY[execution]}" if seconds else ""
 
 
 # Arms beside each other

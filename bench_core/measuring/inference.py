@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from bench_core.measuring.training import placement
-from bench_core.measuring.variants import AUTOCAST, CASTS_INSIDE, records_cuda_graphs
+from bench_core.measuring.variants import AUTOCAST, MADE_AHEAD, records_cuda_graphs
 from bench_core.spec import RunSpec
 
 # A block ends after this long, so that what it measured is told and stored while the next one runs.
@@ -132,7 +132,7 @@ def call_of(
     work = spec.workload
     call = (lambda inputs: callee(*inputs)) if work.is_function else callee
     dtype = AUTOCAST.get(work.precision)
-    if dtype is not None and spec.variant.execution not in CASTS_INSIDE:
+    if dtype is not None and spec.variant.execution not in MADE_AHEAD:
         call = _under_autocast(call, device, dtype)
     if work.backward:
         call = _with_backward(call, None if work.is_function else parameters)

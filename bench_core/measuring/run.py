@@ -41,7 +41,7 @@ from bench_core.measuring.event_stream import EventStream
 from bench_core.measuring.failures import DeviceMissing, LossIsNan
 from bench_core.measuring.inference import call_of, endless, grad_mode_of, time_block
 from bench_core.measuring.training import OPTIMIZERS, evaluate, placement, step_of, train_epoch
-from bench_core.measuring.variants import EXECUTIONS
+from bench_core.measuring.variants import EXECUTIONS, MADE_AHEAD
 from bench_core.spec import RunSpec
 
 PROFILED_STEPS = 3
@@ -75,12 +75,14 @@ class Run:
         self.data = datasets.prepare(spec, self.device, built)
         self.inputs = endless(self.data.training)
         self.iterations = 0
+        ahead = spec.variant.execution in MADE_AHEAD
+        example = self._example_inputs() if ahead else None
         making = time.perf_counter()
         with grad_mode_of(spec) if spec.workload.compile_in_grad_mode else nullcontext():
             self.module, self.findings = EXECUTIONS[spec.variant.execution](
-                self.original, spec, self._example_inputs()
+                self.original, spec, example
             )
-        execution_seconds = time.perf_counter() - making
+        execution_seconds = time.perf_counter() - making if ahead else 0.0
         parameters = models.parameters_of(self.original)
         if spec.workload.task == "train":
             optimizer = OPTIMIZERS[spec.workload.optimizer](

@@ -20,8 +20,9 @@ from bench_core.measuring.failures import CompileRefused
 from bench_core.spec import RunSpec, Variant
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-# Their code holds the casts; an autocast around the call would have TorchScript add its own.
-CASTS_INSIDE = ("export_aot", "jit_trace_frozen", "onednn_graph")
+# Made from one batch before the first call. Their code holds the casts of autocast; another one
+# around the call would have TorchScript add its own.
+MADE_AHEAD = ("export_aot", "jit_trace_frozen", "onednn_graph")
 
 
 class Made(NamedTuple):
@@ -31,7 +32,7 @@ class Made(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-# Made from the model, the spec and one batch's inputs on the device.
+# Made from the model, the spec and, ahead of the first call, one batch's inputs on the device.
 Make = Callable[[Any, RunSpec, Any], Made]
 
 
