@@ -129,10 +129,11 @@ class Arm:
     def percentiles(self, *qs: float) -> list[float]:
         """Of the steady epochs or iterations, in seconds: geometric means over the runs.
 
-        So the 50th is what the speedup compares. Pooled, the percentiles of runs of different
-        speed would be those of the fastest and the slowest run.
+        So the 50th is what the speedup compares. Pooled, the percentiles of runs of different speed
+        would be those of the fastest and the slowest. A run without a steady state counts for
+        nothing; without any the list is empty.
         """
-        of_runs = [stats.percentiles(m.steady_seconds, qs) for m in self.runs]
+        of_runs = [stats.percentiles(m.steady_seconds, qs) for m in self.runs if m.steady_seconds]
         return [stats.geometric_mean(values) for values in zip(*of_runs, strict=True)]
 
     def excess_seconds(self, cache: Cache | None) -> float | None:

@@ -7,6 +7,7 @@ parameters. Pure: runs and epochs in, comparisons and their words out.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -105,9 +106,11 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """A difference is shown, or at least seen: the band of a first look excludes 1."""
+        """A difference is shown; in a first look, seen beyond what equal processes scatter."""
         if self.band:
-            return not self.band.low <= 1 <= self.band.high
+            outside = not self.band.low <= 1 <= self.band.high
+            # Thousands of latencies narrow the band below what the next process would change.
+            return outside and abs(math.log(self.speedup.ratio)) > SCATTER
         return self.shows_difference
 
     @property
@@ -313,6 +316,12 @@ def comparisons(measured: Iterable[Measured], baseline: Variant = EAGER) -> Comp
         if len(arms) == 1:
             reason = f"no other variant than {baseline.name} of the same workload on this machine"
             left_out.append(LeftOut(tuple(m.run for m in arms[baseline]), reason))
+        wrong = Arm(baseline, tuple(arms[baseline])).parity
+        if wrong and wrong.verdict == "differs":
+            every = tuple(m.run for runs in arms.values() for m in runs)
+            reason = f"the results of the baseline {baseline.name} are wrong: {wrong.text}"
+            left_out.append(LeftOut(every, reason))
+            continue
         for variant, runs in arms.items():
             if variant == baseline:
                 continue

@@ -93,7 +93,6 @@ class BreakEven:
     epoch: int | None
     exact: float | None
     projected: bool
-    explanation: str
 
 
 def steady_state(
@@ -281,26 +280,19 @@ def break_even(
     debt = candidate_excess - baseline_excess
     gain = baseline_epoch_seconds - candidate_epoch_seconds
     if debt <= 0 <= gain:
-        return BreakEven("at once", None, None, False, "It is never behind.")
+        return BreakEven("at once", None, None, False)
     if debt > 0 and gain <= 0:
-        slower = "no faster" if gain == 0 else "slower"
-        reason = f"It starts up slower and its steady epochs are {slower}: it never catches up."
-        return BreakEven("never", None, None, False, reason)
-
+        return BreakEven("never", None, None, False)
     exact = debt / gain
-    if gain > 0:
+    kind: Literal["epoch", "ahead until"] = "epoch" if gain > 0 else "ahead until"
+    if kind == "epoch":
         epoch = max(1, math.ceil(exact * (1 - _ROUNDING)))
-        projected = measured_epochs is not None and epoch > measured_epochs
-        reason = f"Its slower start-up is paid back by the end of epoch {epoch}."
-        return BreakEven("epoch", epoch, exact, projected, reason)
-
-    epoch = math.floor(exact * (1 + _ROUNDING))
-    if epoch < 1:
-        reason = "Its steady epochs are slower, and its start-up saves less than one of them costs."
-        return BreakEven("never", None, None, False, reason)
+    else:
+        epoch = math.floor(exact * (1 + _ROUNDING))
+        if epoch < 1:  # what the start-up saves is less than one steady epoch costs
+            return BreakEven("never", None, None, False)
     projected = measured_epochs is not None and epoch > measured_epochs
-    reason = f"It starts up faster but its steady epochs are slower: ahead until epoch {epoch}."
-    return BreakEven("ahead until", epoch, exact, projected, reason)
+    return BreakEven(kind, epoch, exact, projected)
 
 
 def seconds_saved(baseline_epochs: Numbers, candidate_epochs: Numbers) -> list[float]:

@@ -32,6 +32,7 @@ from bench_core.child import (
 )
 from bench_core.paths import CHECKOUT, data_dir, logs_dir, machine_lock, settings
 from bench_core.run import Run
+from bench_core.spec import RunSpec
 from bench_core.store import Store
 
 IDLE_SECONDS = 600.0
@@ -193,13 +194,17 @@ def measure(store: Store, run: Run, watch: Watch | None = None) -> None:
 
 
 def _fail(store: Store, run: Run, event: events.Failed, watch: Watch | None) -> None:
-    """A run whose epochs are all there is done: what comes after them is an extra."""
+    """A run whose timing is over is done, by its epochs or by its seconds: the rest is an extra."""
     epochs = store.epochs([run.number])[run.number]
-    if sum(events.measured_by(run.spec, epoch) for epoch in epochs) >= run.spec.is_done_after:
+    measured = sum(events.measured_by(run.spec, epoch) for epoch in epochs)
+    stored = store.run(run.number)
+    whole = measured >= run.spec.is_done_after
+    if whole or (stored and stored.phase == "after timing"):
+        timed = "all was timed that was asked for" if whole else _ended_early(run.spec, measured)
         store.finish(
             run.number,
             "done",
-            reason=f"all was timed that was asked for, what comes after it failed: {event.reason}",
+            reason=f"{timed}; what comes after the timing failed: {event.reason}",
             traceback=event.traceback,
         )
         return
@@ -239,12 +244,16 @@ def _steer(store: Store, run: Run, child: Child, watch: Watch | None) -> None:
                 whole = measured >= run.spec.is_done_after
                 over = time.monotonic() - first_go >= limit
                 if over and not whole:
-                    unit = run.spec.workload.unit
-                    reason = f"ended by max_seconds {limit:g} after {unit} {measured}"
+                    reason = _ended_early(run.spec, measured)
                 child.say("stop" if over or whole else "go")
             case _:
                 _note(store, run, event, watch)
     store.finish(run.number, "done", reason=reason)
+
+
+def _ended_early(spec: RunSpec, measured: int) -> str:
+    limit = spec.measurement.max_seconds
+    return f"ended by max_seconds {limit:g} after {spec.workload.unit} {measured}"
 
 
 def _note(store: Store, run: Run, event: events.Event, watch: Watch | None) -> None:

@@ -109,7 +109,7 @@ def test_savings_that_never_come_are_told() -> None:
     assert words(saved_title(Saved("compile", [-31.0], even=never))) == (
         "Never even: 31.0 s behind by now"
     )
-    at_once = BreakEven("at once", None, None, False, "")
+    at_once = BreakEven("at once", None, None, False)
     assert words(saved_title(Saved("compile", [4.0], even=at_once))) == (
         "Ahead from the start; 4.00 s saved by now"
     )

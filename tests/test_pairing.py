@@ -275,6 +275,57 @@ def test_a_variant_whose_results_differ_has_its_times_and_no_speedup(store):
     assert "iteration takes 54.9" in left.reason and "that of eager 46" in left.reason
 
 
+def test_a_baseline_whose_results_differ_is_no_measure_for_anything(store):
+    inference(store)
+    wrong = Parity(verdict="differs", text="its outputs are 1.2 % off.")
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    measured = [
+        measure(
+            replace(run, aftermath=run.aftermath.changed(parity=wrong))
+            if run.spec.variant.execution == "compile"
+            else run,
+            epochs[run.number],
+        )
+        for run in runs
+    ]
+    found = pairing.comparisons(measured, COMPILE)
+    assert found.pairs == ()
+    [left] = found.left_out
+    assert len(left.runs) == 12
+    assert left.reason.startswith("the results of the baseline compile are wrong")
+
+
+def test_a_first_look_sees_no_difference_within_what_processes_scatter(store):
+    """A thousand latencies narrow the band within a run; the next process knows nothing of it."""
+    planted_experiment(
+        store,
+        models=("function:sin_cos",),
+        machine="CPU",
+        batch_sizes=(6_720,),  # the planted costs cross at 6 667
+        repeats=1,
+        iterations=400,
+        workload={"task": "infer"},
+    )
+    [pair] = compared(store).pairs
+    assert not pair.band.low <= 1 <= pair.band.high
+    assert abs(pair.speedup.ratio - 1) < 0.02
+    assert not pair.differs
+    assert pair.verdict_text == "first look: no difference seen"
+    assert pair.pays_off_text == ""
+
+
+def test_percentiles_pass_over_a_run_without_a_steady_state(store):
+    inference(store, variants=(EAGER,), repeats=2)
+    one, other = store.runs()
+    epochs = store.epochs([one.number, other.number])
+    steady, young = measure(one, epochs[1]), measure(other, epochs[2][:1])
+    assert young.steady.median_seconds is None
+    both = Arm(EAGER, (steady, young))
+    assert both.percentiles(50, 99) == Arm(EAGER, (steady,)).percentiles(50, 99)
+    assert Arm(EAGER, (young,)).percentiles(50) == []
+
+
 @pytest.mark.parametrize("verdict", ["same", "closer to fp64 than eager", "not checked"])
 def test_any_other_verdict_leaves_the_speedup(store, verdict):
     inference(store)

@@ -361,15 +361,11 @@ def test_break_even_in_every_combination_of_signs(
     answer = stats.break_even(0.0, debt, 10.0, 10.0 - gain)
     assert (answer.kind, answer.epoch) == (kind, epoch)
     assert (answer.exact is None) == (epoch is None)
-    assert answer.explanation.endswith(".")
 
 
 def test_a_slower_arm_never_pays_off() -> None:
     answer = stats.break_even(1.0, 70.0, 61.0, 66.0)
     assert answer.kind == "never"
-    assert answer.explanation == (
-        "It starts up slower and its steady epochs are slower: it never catches up."
-    )
 
 
 def test_break_even_is_where_the_running_totals_say() -> None:

@@ -311,8 +311,21 @@ def test_a_run_that_dies_after_its_last_epoch_is_done_and_says_what_is_missing(s
     wait_for(lambda: store.run(1).phase == "after timing", 150)
     psutil.Process(store.run(1).child_pid).kill()
     wait_for(lambda: store.run(1).status == "done")
-    assert "all epochs were measured, the part after them was not" in store.run(1).reason
+    assert "all was timed that was asked for; what comes after the timing failed" in (
+        store.run(1).reason
+    )
     assert epochs_of(store, 1) == 1
+
+
+def test_a_run_that_dies_after_its_seconds_were_up_is_done_too(store, start_worker):
+    slow_loader = {"samples": 2000, "image_size": 224, "pipeline": "on_the_fly"}
+    measurement = Measurement(epochs=50, max_seconds=0.1)
+    store.queue(small(workload=slow_loader, measurement=measurement))
+    start_worker()
+    wait_for(lambda: store.run(1).phase == "after timing", 150)
+    psutil.Process(store.run(1).child_pid).kill()
+    wait_for(lambda: store.run(1).status == "done")
+    assert store.run(1).reason.startswith("ended by max_seconds 0.1 after epoch 1; what comes")
 
 
 def test_loader_workers_and_a_compile_get_along_on_a_long_path(

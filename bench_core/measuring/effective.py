@@ -66,7 +66,7 @@ def _one_graph(ran: Ran) -> Finding | None:
     if not breaks:
         return None
     return Finding(
-        asked="one graph",
+        asked="compile without a graph break",
         got=f"{_count(len(breaks), 'graph break')}: {breaks[0].split(': ')[0]}",
         met=False,
     )

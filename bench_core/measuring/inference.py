@@ -107,7 +107,8 @@ def _block(began: int, stamps: list[int], on_device: list[float]) -> Block:
     return Block(
         began_ns=began,
         ended_ns=tuple(ended),
-        step_seconds=tuple((b - a) / 1e9 for a, b in zip(started, ended, strict=True)),
+        # A clock may be coarser than an empty function is long.
+        step_seconds=tuple(max(1, b - a) / 1e9 for a, b in zip(started, ended, strict=True)),
         device_seconds=tuple(on_device),
         data_wait_seconds=sum(b - a for a, b in zip(asked, started, strict=False)) / 1e9,
     )
@@ -152,8 +153,10 @@ def _under_autocast(call: Call, device: torch.device, dtype: torch.dtype) -> Cal
 
 
 def _with_backward(call: Call, parameters: Sequence[Tensor] | None) -> Call:
+    trained = [parameter for parameter in parameters or () if parameter.requires_grad]
+
     def with_backward(inputs: Any) -> Any:
-        leaves = inputs if parameters is None else parameters
+        leaves = inputs if parameters is None else trained
         total = sum(output.sum() for output in tensors_of(call(inputs)))
         # Handed back, not added up in the leaves: nothing is left to clear.
         return torch.autograd.grad(total, leaves, allow_unused=True)

@@ -186,7 +186,8 @@ class _Comparison:
             self.original.load_state_dict(self.initial)
             for parameter in parameters:
                 parameter.grad = None  # as each step of the training begins
-        return _pass(callee, parameters, batch, spec, self.device, self.criterion)
+        # A model may write into its input; the next pass must find what this one found.
+        return _pass(callee, parameters, _cloned(batch), spec, self.device, self.criterion)
 
     def _must_agree_with_itself(self, batch: Any) -> None:
         again = _differences(self._of_eager(batch), self._of_eager(batch))
@@ -279,7 +280,8 @@ def _pass(
         with grad_mode_of(spec):
             returned = call_of(noting, spec, device, parameters)(batch[0])
             if work.backward:
-                leaves = batch[0] if work.is_function else parameters
+                trained = [parameter for parameter in parameters if parameter.requires_grad]
+                leaves = batch[0] if work.is_function else trained
                 result["gradients"] = _zeros_for_none(returned, leaves)
             return _copied(result)
     if records_cuda_graphs(spec.variant, device.type):
@@ -307,6 +309,17 @@ def _copied(result: Result) -> Result:
         for what in FIELDS
         if what in result
     }
+
+
+def _cloned(value: Any) -> Any:
+    """A batch's copy, of the same kind: Dynamo tells tensors of inference_mode from others."""
+    if isinstance(value, list | tuple):
+        return tuple(_cloned(part) for part in value)
+    if not torch.is_tensor(value):
+        return value
+    with torch.inference_mode(value.is_inference()):
+        copied = value.detach().clone()
+        return copied.requires_grad_() if value.requires_grad else copied
 
 
 def _in_fp64(value: Any, device: torch.device) -> Any:
