@@ -619,7 +619,9 @@ def _flags(values: dict[str, Any], kind: type[Frozen], skip: tuple[str, ...]) ->
     flags = []
     for name, field in kind.model_fields.items():
         value = values.get(name, field.default)
-        if name in skip or value == field.default:
+        # Training's default of these is another value than what inference fills in.
+        filled_in = name in ("pipeline", "samples") and values.get("task") == "infer"
+        if name in skip or (value == field.default and not (filled_in and name in values)):
             continue
         option = "--" + name.replace("_", "-")
         if isinstance(value, bool):

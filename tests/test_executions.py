@@ -112,7 +112,7 @@ def measured(run: RunSpec, data: Path, **environment: str) -> MeasuringChild:
 
 def findings(child: MeasuringChild) -> dict[str, Finding]:
     """By what was asked for."""
-    [after] = child.said(Aftermath)
+    after = child.said(Aftermath)[-1]
     assert after.effective is not None, after.notes
     return {finding.asked: finding for finding in after.effective}
 
