@@ -101,18 +101,20 @@ def steady_state(
     recording: Numbers | None = None,
     minimum: int = 3,
     skip: int = 1,
+    shortest: int = _SHORTEST_SEGMENT,
     unit: str = "epoch",
 ) -> SteadyState:
     """Find the steady part of a run: the same rule for every arm.
 
     It begins after the first `skip` epochs, after the last one with a compile or recording window,
     and after the last change-point of what remains: a shift of the level by more than 1 % that
-    lasts at least 3 epochs. Fewer than `minimum` epochs after that are no steady state.
+    lasts at least `shortest` epochs. Fewer than `minimum` epochs after that are no steady state.
 
     epoch_seconds: wall seconds of each epoch. compile_seconds: seconds of compile windows in each
     (None: not recorded). recording: seconds, or true, where a CUDA graph was recorded. For
-    inference give the iterations, `skip=3` and `unit="iteration"`. `spread` is 1.4826 times the
-    median absolute deviation over the median: for Gaussian noise the relative standard deviation.
+    inference give the iterations, `skip=3`, `shortest=6` (single calls are hit more often: two that
+    are side by side make no new level) and `unit="iteration"`. `spread` is 1.4826 times the median
+    absolute deviation over the median: for Gaussian noise the relative standard deviation.
 
     Source: Barrett et al. 2017, "Virtual machine warmup blows hot and cold" (change-points, and
     segments of the same level count as one); Georges et al. 2007 for the need of a steady state.
@@ -137,7 +139,7 @@ def steady_state(
     first = max(skip, last_busy)
     since = f"the last compile ({unit} {last_busy})" if last_busy > skip else _opening(skip, unit)
     if count - first >= minimum:
-        change = _last_change(np.log(seconds[first:]))
+        change = _last_change(np.log(seconds[first:]), shortest)
         if change:
             first += change
             since = f"the last change of speed ({unit} {first})"
@@ -327,30 +329,32 @@ def _opening(skip: int, unit: str) -> str:
     return f"the first {unit}" if skip == 1 else f"the first {skip} {unit}s"
 
 
-def _last_change(log_seconds: np.ndarray) -> int:
+def _last_change(log_seconds: np.ndarray, shortest: int) -> int:
     """The index at which the last level begins; 0 when there is only one.
 
-    Optimal partitioning into segments of at least 3 (Jackson et al. 2005; PELT, Killick et al.
-    2012, without its pruning) by the squared distance to the segment's mean. Against outliers
+    Optimal partitioning into segments of at least `shortest` (Jackson et al. 2005; PELT, Killick et
+    al. 2012, without its pruning) by the squared distance to the segment's mean. Against outliers
     (cf. Fearnhead and Rigaill 2019) every value is first drawn to within 2 sigmas of the running
-    median of 5, which keeps any step that lasts 3 epochs. Sigma comes from the differences of
-    neighbours, so that the levels themselves do not count as noise.
+    median of 2 x shortest - 1, which keeps any step that lasts so long. Sigma comes from the
+    differences of neighbours, so that the levels themselves do not count as noise.
     """
     # The time grows as the square of the length, so thousands of calls go in blocks' medians.
     block = -(-len(log_seconds) // _LONGEST_SERIES)
     odd_start = len(log_seconds) % block
     if block > 1:
         log_seconds = np.median(log_seconds[odd_start:].reshape(-1, block), axis=1)
+        shortest = max(_SHORTEST_SEGMENT, -(-shortest // block))
     count = len(log_seconds)
-    if count < 2 * _SHORTEST_SEGMENT:
+    if count < 2 * shortest:
         return 0
     sigma = max(float(np.median(np.abs(np.diff(log_seconds)))) / 0.9539, _LEAST_NOISE)
-    running = np.median(np.lib.stride_tricks.sliding_window_view(log_seconds, 5), axis=1)
-    running = np.pad(running, 2, mode="edge")
+    window = np.lib.stride_tricks.sliding_window_view(log_seconds, 2 * shortest - 1)
+    running = np.pad(np.median(window, axis=1), shortest - 1, mode="edge")
     reach = _CLIP_SIGMAS * sigma
     starts = _segment_starts(
         (np.clip(log_seconds, running - reach, running + reach) - running.mean()) / sigma,
         penalty=_PENALTY_BASE + _PENALTY_PER_LOG_LENGTH * math.log(count),
+        shortest=shortest,
     )
     levels = [float(np.median(part)) for part in np.split(log_seconds, starts[1:])]
     change = 0
@@ -361,7 +365,7 @@ def _last_change(log_seconds: np.ndarray) -> int:
     return odd_start + change * block if change else 0
 
 
-def _segment_starts(values: np.ndarray, penalty: float) -> list[int]:
+def _segment_starts(values: np.ndarray, penalty: float, shortest: int) -> list[int]:
     """Where the segments begin that least squares plus a penalty for each segment prefers."""
     count = len(values)
     sums = np.concatenate([[0.0], np.cumsum(values)])
@@ -369,8 +373,8 @@ def _segment_starts(values: np.ndarray, penalty: float) -> list[int]:
     best[0] = 0.0
     came_from = np.zeros(count + 1, dtype=int)
     lengths = np.arange(count, 0, -1, dtype=float)
-    for end in range(_SHORTEST_SEGMENT, count + 1):
-        last = end - _SHORTEST_SEGMENT + 1
+    for end in range(shortest, count + 1):
+        last = end - shortest + 1
         # The sum of all squares is the same for every partition and left out.
         gains = (sums[end] - sums[:last]) ** 2 / lengths[count - end : count - end + last]
         costs = best[:last] - gains

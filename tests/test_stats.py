@@ -443,6 +443,16 @@ def test_a_slow_start_is_found_in_every_arm_alike(tmp_path: Path, execution: Exe
     assert one.excess_seconds == pytest.approx(12 * 0.06, rel=0.02)
 
 
+def test_two_calls_that_were_hit_at_the_end_are_no_new_level(tmp_path: Path) -> None:
+    noise = np.random.default_rng(2)
+    for number in range(20):
+        series = 0.03 * (1 + 0.004 * noise.standard_normal(200))
+        series[-2 - number % 3 : 200 - number % 3] *= 1.3
+        one = inference_run(tmp_path / str(number), [*series])
+        assert one.steady.first == 3
+        assert one.steady.median_seconds == pytest.approx(0.03, rel=0.002)
+
+
 def inference_run(folder: Path, series: list[float], variant: Variant = EAGER) -> Measured:
     """A run of these latencies, in blocks of ten as a measuring process would tell them."""
     experiment = Experiment(
