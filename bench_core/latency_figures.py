@@ -23,6 +23,24 @@ from bench_core.units import NO_BREAK, count_text, seconds_text
 SPREAD = 0.5
 FEWEST_PIXELS_APART = 0.06  # of the axis, between two ticks
 ROOM_FOR_NOTES = 1.5
+# Steady iterations of each run below which a percentile is only the slowest call or two.
+FEWEST_ITERATIONS = {90: 10, 99: 100}
+
+
+def known_percentiles(arm: Arm, *qs: int) -> list[float | None]:
+    """An arm's percentiles; None for those that a run of it has too few steady iterations for.
+
+    ValueError: no run with a steady state.
+    """
+    steady = tuple(one for one in arm.runs if one.steady.first is not None)
+    if not steady:
+        raise ValueError(f"{arm.variant.name} has no steady run; ask for percentiles of one")
+    fewest = min(len(one.steady_seconds) for one in steady)
+    found = Arm(arm.variant, steady).percentiles(*qs)
+    return [
+        seconds if fewest >= FEWEST_ITERATIONS.get(q, 1) else None
+        for q, seconds in zip(qs, found, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +48,7 @@ class Latencies:
     """An arm's steady latencies at one batch size (of a function: size of its input). Seconds.
 
     Each is the geometric mean over the runs of that percentile of a run: the process is the unit,
-    and `p50` is what a speedup compares.
+    and `p50` is what a speedup compares. A tail is None where a run has too few iterations for it.
     `first_seconds`: the wait for the first answer, from a cold cache if that was measured. `note`
     is a word or two that stand beside its bar.
     """
@@ -38,19 +56,23 @@ class Latencies:
     arm: str
     batch_size: int
     p50: float
-    p90: float
-    p99: float
+    p90: float | None
+    p99: float | None
     first_seconds: float | None = None
     precision: str = "fp32"
     note: str = ""
 
+    @property
+    def longest(self) -> float:
+        return max(self.p50, self.p90 or 0.0, self.p99 or 0.0)
+
     @classmethod
     def of(cls, arm: Arm, workload: Workload, note: str = "") -> Latencies:
-        p50, p90, p99 = arm.percentiles(50, 90, 99)
+        p90, p99 = known_percentiles(arm, 90, 99)
         return cls(
             arm=arm.variant.name,
             batch_size=workload.batch_size,
-            p50=p50,
+            p50=arm.steady_seconds,
             p90=p90,
             p99=p99,
             first_seconds=arm.first_seconds("cold") or arm.first_seconds(),
@@ -93,7 +115,7 @@ def latency_by_batch(
             error_y={
                 "type": "data",
                 "symmetric": False,
-                "array": np.array([point.p90 for point in mine]) - medians,
+                "array": _numbers(point.p90 for point in mine) - medians,
                 "arrayminus": np.zeros(len(mine)),
                 "color": style.color,
                 "thickness": 2.5,
@@ -109,7 +131,7 @@ def latency_by_batch(
         if tails:
             figure.add_scatter(
                 x=at,
-                y=np.array([point.p99 for point in mine]),
+                y=_numbers(point.p99 for point in mine),
                 mode="markers",
                 marker={
                     "symbol": "line-ew-open",
@@ -125,7 +147,7 @@ def latency_by_batch(
     framed(figure, title, uirevision, size_word, "")
     figure.update_layout(hovermode="closest")
     figure.update_xaxes(_sizes_axis(sizes))
-    ends = [end for point in points for end in (point.p50, point.p99 if tails else point.p50)]
+    ends = [end for point in points for end in (point.p50, point.longest if tails else point.p50)]
     figure.update_yaxes(_seconds_axis(ends))
     return figure
 
@@ -183,7 +205,7 @@ def latency_bars(
         ("p99", "circle", 5, [point.p99 for point in points]),
     ):
         figure.add_scatter(
-            x=np.array(ends) / size,
+            x=_numbers(ends) / size,
             y=rows,
             mode="markers",
             name=name,
@@ -196,7 +218,7 @@ def latency_bars(
             hoverinfo="skip",
         )
     framed(figure, title, uirevision, "", f" {unit}")
-    _lying(figure, points, rows, [point.p99 / size for point in points], unit)
+    _lying(figure, points, rows, [point.longest / size for point in points], unit)
     return figure
 
 
@@ -365,5 +387,10 @@ def _tick_text(seconds: float) -> str:
 
 
 def _percentiles_text(point: Latencies) -> str:
-    median, p90, p99 = map(seconds_text, (point.p50, point.p90, point.p99))
-    return f"median {median}, p90 {p90}, p99 {p99}"
+    ends = {"median": point.p50, "p90": point.p90, "p99": point.p99}
+    return ", ".join(f"{name} {seconds_text(end)}" for name, end in ends.items() if end)
+
+
+def _numbers(values: Iterable[float | None]) -> np.ndarray:
+    """What is not known is drawn as nothing."""
+    return np.array([np.nan if value is None else value for value in values])

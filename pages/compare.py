@@ -380,7 +380,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
             bind="query-params",
             help="Logarithmic axes for the charts by epoch. Batch sizes always have them.",
         )
-for sentence in unmet_sentences(chosen):
+# What the candidate of a single pair did not get is in the answer above.
+not_told = (chosen.candidate, chosen.baseline)[len(pairs) == 1 :]
+for sentence in unmet_sentences(*not_told):
     st.markdown(f":yellow[:material/warning:] {plain(sentence)}")
 if chosen.candidate.parity and not charts.has_loss(chosen):  # else it stands beside the losses
     st.caption(plain(parity_text(chosen.candidate.parity)))

@@ -17,6 +17,7 @@ from bench_core.spec import Experiment
 from bench_core.store import Store
 from bench_core.units import count_text, counted, duration_text
 from pages.parts import live_cards, live_charts
+from pages.parts.kinds import model_text, size_text
 from pages.parts.live_endings import draw_answers, draw_failures, draw_left_out
 from pages.parts.live_metrics import draw_metrics
 from pages.parts.live_reading import (
@@ -24,9 +25,7 @@ from pages.parts.live_reading import (
     cell_names,
     cell_of,
     followed_cell,
-    model_text,
     read,
-    size_text,
 )
 from pages.parts.running import wake_worker
 from pages.parts.text import plain

@@ -23,10 +23,10 @@ from bench_core.units import bytes_text, count_text, counted
 from pages.parts.answers import Answer, answers_of
 from pages.parts.comparison_table import pair_id
 from pages.parts.hero_chart import hero_chart
-from pages.parts.kinds import workload_words
+from pages.parts.kinds import model_text, workload_words
 from pages.parts.live_cards import draw_progress, needs_of
 from pages.parts.live_endings import FIRST_LOOK_ICON, VERDICT_ICONS
-from pages.parts.live_reading import Reading, model_text, read
+from pages.parts.live_reading import Reading, read
 from pages.parts.measured import measured_runs
 from pages.parts.text import plain
 from pages.parts.when import reader_zone, when_text

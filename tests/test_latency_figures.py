@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from bench_core.chart_frame import arm_styles
@@ -16,7 +17,7 @@ from bench_core.latency_figures import (
     throughput_by_batch,
 )
 from bench_core.measured import Arm, measure
-from bench_core.stats import percentiles
+from bench_core.stats import geometric_mean, percentiles
 from bench_core.store import Store
 from tests.planted import COMPILE, planted_experiment
 
@@ -48,6 +49,41 @@ def test_an_arms_percentiles_are_means_over_its_runs_and_its_median_is_the_speed
     assert point.p99 == pytest.approx((tails[0] * tails[1] * tails[2]) ** (1 / 3))
     # Two of three repeats found the cache warm; what somebody waits for is the cold start.
     assert point.first_seconds == pytest.approx(31.06, abs=0.1)
+
+
+def test_a_handful_of_iterations_has_no_tails(tmp_path):
+    with Store(tmp_path / "bench.db") as store:
+        for iterations in (8, 60):
+            planted_experiment(
+                store,
+                models=("resnet18",),
+                machine="CPU",
+                batch_sizes=(1,),
+                repeats=1,
+                iterations=iterations,
+                workload={"task": "infer"},
+                variants=(COMPILE,),
+            )
+        few, more = [measure(run, store.epochs([run.number])[run.number]) for run in store.runs()]
+    work = few.run.spec.workload
+    point = Latencies.of(Arm(COMPILE, (more,)), work)
+    assert point.p90 is not None and point.p99 is None
+    # The run with the fewest decides.
+    point = Latencies.of(Arm(COMPILE, (few, more)), work)
+    assert (point.p90, point.p99) == (None, None)
+    medians = [one.steady.median_seconds for one in (few, more)]
+    assert point.p50 == pytest.approx(geometric_mean(medians))
+
+
+def test_tails_that_are_not_known_are_not_drawn():
+    known, unknown = POINTS[0], Latencies("compile", 1, 0.050, None, None)
+    assert np.isnan(traces(latency_bars([known, unknown]), "p99")[0].x[1])
+    [bars] = [trace for trace in latency_bars([known, unknown]).data if trace.type == "bar"]
+    assert bars.customdata[1].replace("\u00a0", " ") == "median 50.0 ms"
+    figure = latency_by_batch([known, unknown])
+    assert np.isnan(traces(figure, "compile")[0].error_y.array).all()
+    assert np.isnan(traces(figure, "compile, p99")[0].y).all()
+    assert np.isfinite(figure.layout.yaxis.range).all()
 
 
 def test_medians_stand_under_their_ninetieth_and_ninety_ninth_percentile():

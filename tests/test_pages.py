@@ -659,6 +659,36 @@ def test_a_link_to_a_free_inference_holds_it() -> None:
     assert not queue_button(other).disabled
 
 
+def test_a_link_to_inference_keeps_backward_and_samples() -> None:
+    experiment = Experiment(
+        models=("resnet18",),
+        batch_sizes=(8,),
+        variants=(Variant(), Variant(execution="compile")),
+        workload={"task": "infer", "pipeline": "on_the_fly", "samples": 640, "backward": True},
+    )
+    link = draft.link_of(draft.values_of(experiment), experiment.variants, "custom")
+    assert link["samples"] == ["640"] and link["backward"] == ["True"]
+    at = launch_page(**link)
+    assert at.number_input(key="run_call_samples").value == 640
+    work = press_queue(at).runs()[0].workload
+    assert work == experiment.runs()[0].workload
+
+
+@pytest.mark.parametrize(("chosen", "queued"), [(None, {32, 256}), (64, {64})])
+def test_each_size_has_its_usual_samples_unless_some_are_chosen(
+    chosen: int | None, queued: set[int]
+) -> None:
+    at = launch_page(task="infer", model="resnet18")
+    at.button_group(key="run_batch_size").set_value([1, 8]).run()
+    assert "call_samples" not in keys(at), "a resident batch has no other samples"
+    at.button_group(key="run_pipeline").set_value("cached").run()
+    at.number_input(key="run_call_samples").set_value(chosen).run()
+    choose(at, "training")
+    assert at.number_input(key="run_samples").value not in (None, 64)
+    choose(at, "inference")
+    assert {run.workload.samples for run in press_queue(at).runs()} == queued
+
+
 def test_an_old_link_without_a_task_is_a_training() -> None:
     at = launch_page(model="pointwise_cnn", epochs="7", batch_size=["8", "16"], image_size="32")
     assert at.session_state.run_kind == "training"

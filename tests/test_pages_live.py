@@ -438,6 +438,22 @@ def test_before_the_first_call_has_ended_its_wait_is_shown(store: Store) -> None
     assert "Eager iterations take 46.1 ms" in said(at).replace("\u202f", " ")
 
 
+def test_an_arm_of_which_one_run_is_not_yet_steady_is_shown(store: Store) -> None:
+    experiment = called(store, (EAGER,), repeats=2, measured=1)
+    plant_run(store, experiment.id, machine="CPU", epochs=1, status="running")
+    shown = metrics(live(experiment))
+    assert shown["So far"] == ("—", "only one variant")
+    assert spaced(shown["p90 · p99"][1]).startswith("eager 46.")
+    assert spaced(shown["Images per second"][1]) == "eager 21.7"
+
+
+def test_a_handful_of_calls_has_no_99th_percentile(store: Store) -> None:
+    at = live(called(store, (EAGER, COMPILE), repeats=1, iterations=60))
+    value, below = map(spaced, metrics(at)["p90 · p99"])
+    assert re.fullmatch(r"\d\d\.\d ms · –", value)
+    assert re.fullmatch(r"eager \d\d\.\d ms · –", below)
+
+
 def test_what_is_queued_has_empty_cards_and_no_error(store: Store) -> None:
     at = live(called(store, (EAGER, ONEDNN), measured=0))
     assert "No iteration has ended" in said(at)
@@ -451,9 +467,11 @@ def test_new_blocks_are_drawn_every_few_seconds_and_a_run_s_end_at_once(
 ) -> None:
     at = live(calling(store, blocks=6))
     (run,) = store.running()
-    plant_epoch(store, run, 7, machine="CPU")
-    at.run()
-    assert "iteration 127 of 300" in said(at), "drawing each block would take from what is timed"
+    with monkeypatch.context() as patch:
+        patch.setattr(live_reading, "BLOCK_SECONDS", 1e9)
+        plant_epoch(store, run, 7, machine="CPU")
+        at.run()
+        assert "iteration 127 of 300" in said(at), "drawing each one would take from what is timed"
     with monkeypatch.context() as patch:
         patch.setattr(live_reading, "BLOCK_SECONDS", 0.0)
         plant_epoch(store, run, 8, machine="CPU")

@@ -7,6 +7,7 @@ import fcntl
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bench_core.events import Aftermath, Finding, Parity
+from bench_core.measured import Measured, measure
+from bench_core.pairing import comparisons
 from bench_core.paths import CHECKOUT
 from bench_core.run import Run
 from bench_core.spec import Experiment, Variant
 from bench_core.store import Store
+from pages.parts.comparison_charts import of_any_size
+from pages.parts.comparison_table import varying_conditions
+from pages.parts.comparison_words import change_text, vary_in_size_only
+from pages.parts.run_card import effective
 from pages.parts.text import WORD_JOINER, plain
 from tests.planted import COMPILE, EAGER, SHAPES, Shape, plant_run, planted_experiment
 
@@ -404,7 +411,7 @@ def test_the_pair_in_the_address_brings_its_kind(store):
 
 
 def test_an_arm_has_its_percentiles_throughput_and_first_answer(store):
-    inference(store, repeats=3)
+    inference(store, repeats=3, iterations=150)
     at = opened("compare")
     frame = table(at, "p50").set_index(table(at, "p50")["Variant"].str[0])
     assert (frame["p50"] < frame["p90"]).all() and (frame["p90"] < frame["p99"]).all()
@@ -448,6 +455,58 @@ def test_a_function_pays_from_a_size_on(store):
     assert "function:sin_cos on CPU, n = 10 000, compile against eager" in said(at)
 
 
+def measured_in(store: Store) -> list[Measured]:
+    epochs = store.epochs([run.number for run in store.runs()])
+    return [measure(run, epochs[run.number]) for run in store.runs()]
+
+
+def test_sizes_of_one_line_share_the_device(store):
+    inference(store, variants=(EAGER, COMPILE), batch_sizes=(1, 8))
+    on_gpu = Experiment(
+        models=("resnet18",),
+        batch_sizes=(4, 16),
+        variants=(EAGER, COMPILE),
+        repeats=1,
+        device="cuda:0",
+        workload={"task": "infer"},
+        measurement={"iterations": 120},
+    )
+    store.queue(on_gpu)
+    for _ in on_gpu.runs():
+        plant_run(store, on_gpu.id, machine="CPU")
+    inference(store, variants=(EAGER, COMPILE), batch_sizes=(2, 32), machine="T4")
+    pairs = comparisons(measured_in(store)).pairs
+    by_size = {pair.workload.batch_size: pair for pair in pairs}
+    assert set(by_size) == {1, 2, 4, 8, 16, 32}
+
+    def line_of(size: int) -> list[int]:
+        return [pair.workload.batch_size for pair in of_any_size(by_size[size], pairs)]
+
+    assert line_of(1) == [1, 8, 2, 32]
+    assert line_of(4) == [4, 16, 2, 32]
+    assert line_of(2) == [4, 16, 2, 32], "of another machine the pairs on the same device"
+    assert not vary_in_size_only(by_size[1], by_size[4])
+    assert vary_in_size_only(by_size[4], by_size[16])
+
+
+def test_an_edited_file_is_not_pooled_with_its_old_version(store):
+    function(store, batch_sizes=(100, 1000))
+    edited = []
+    for one in measured_in(store):
+        digest = "a1" * 32 if one.run.spec.workload.batch_size == 100 else "b2" * 32
+        prepared = one.run.prepared.changed(model_sha256=digest)
+        edited.append(replace(one, run=replace(one.run, prepared=prepared)))
+    old, new = comparisons(edited).pairs
+    assert not vary_in_size_only(old, new)
+    assert of_any_size(new, (old, new)) == [new]
+    assert varying_conditions((old, new)) == ["model file a1a1a1a1", "model file b2b2b2b2"]
+
+
+def test_equally_fast_keeps_its_words():
+    assert change_text("8.4\u00a0% faster") == "8.4\u00a0%"
+    assert change_text("equally fast") == "equally fast"
+
+
 def test_one_run_of_a_function_is_a_first_look(store):
     function(store)
     assert "First look: compiling seems to pay from n = 10 000 on" in said(opened("compare"))
@@ -473,6 +532,11 @@ def test_what_an_arm_did_not_get_stands_beside_its_pair(store):
     assert "Same result as eager: its outputs differ by 3e" in said(at)
     assert "onednn_graph: TorchScript, deprecated by PyTorch" in words(at)
     assert "did not get" not in said(opened("compare", pair="1-2"))
+
+
+def test_what_the_only_pair_did_not_get_is_said_once(store):
+    with_aftermath(store, "onednn_graph", Aftermath(effective=(UNFUSED,)), variants=(EAGER, FUSED))
+    assert said(opened("compare")).count("oneDNN Graph") == 1
 
 
 def test_results_that_differ_have_two_times_and_no_speedup(store):
@@ -566,6 +630,27 @@ def test_where_the_input_comes_from_is_said(store):
     assert "32 batches in turn from the loader (on the fly, no loader workers)" in text
     assert "inside of it too" in text
     assert "make_inputs(1 000), once before the timing" in card(opened("results", run="4"))
+
+
+def test_the_card_of_a_function_has_nothing_of_a_model_and_warns_of_nothing(store):
+    experiment = function(store, batch_sizes=(1000,), iterations=60, measured=0)
+    for _ in experiment.runs():
+        plant_run(store, experiment.id, machine="CPU")
+    text = card(opened("results", run="1"))
+    assert "Elements a second" in text
+    assert "p90" in text and "p99" not in text, "a handful of calls"
+    for of_model in ("Weights", "Parameters", "Memory layout", "Images", ":yellow["):
+        assert of_model not in text
+
+
+def test_a_frozen_compile_that_no_cache_keeps_was_cold(store):
+    inference(store, variants=(EAGER, Variant(execution="compile_frozen")), measured=2)
+    run = store.runs()[1]
+    bypassed = run.activity.changed(cache_hits=0, cache_misses=0, cache_bypasses=2)
+    assert ":yellow[" not in dict(effective(replace(run, activity=bypassed)))["Cache"]
+    warm = run.spec.changed(variant=run.spec.variant.changed(cache="warm"))
+    asked_warm = replace(run, spec=warm, activity=bypassed)
+    assert dict(effective(asked_warm))["Cache"].startswith(":yellow[")
 
 
 def test_the_card_says_what_was_asked_and_got_and_marks_what_was_not(store):

@@ -16,7 +16,7 @@ from bench_core.measured import Measured
 from bench_core.pairing import Comparison, LeftOut
 from bench_core.units import count_text
 from pages.parts.comparison_titles import batch_title, even_title
-from pages.parts.comparison_words import pair_name, parity_text, unlike
+from pages.parts.comparison_words import of_machine, pair_name, parity_text, workloads_vary_in
 from pages.parts.text import plain
 
 HEIGHT = 290
@@ -78,14 +78,23 @@ def seconds_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
 
 
 def of_any_size(chosen: Comparison, pairs: Sequence[Comparison]) -> list[Comparison]:
-    """Those of the chosen arm that differ from the chosen one in size and machine at most."""
-    return [
+    """Those of the chosen arm that differ from the chosen one in size and machine at most.
+
+    A machine's are of one device, one torch and as many threads: those of the chosen one, and on
+    the other machines those of the chosen one's device if there are any, of the latest else.
+    """
+    alike = [
         pair
         for pair in pairs
         if pair.candidate.variant == chosen.candidate.variant
-        and unlike(pair.workload, chosen.workload) <= {"batch_size"}
-        and (pair.torch == chosen.torch or pair.machine != chosen.machine)
+        and workloads_vary_in("batch_size", pair, chosen)
     ]
+    shown = {chosen.machine: chosen}
+    for pair in sorted(
+        alike, key=lambda pair: (pair.device != chosen.device, -pair.candidate.runs[0].run.number)
+    ):
+        shown.setdefault(pair.machine, pair)
+    return [pair for pair in alike if of_machine(pair) == of_machine(shown[pair.machine])]
 
 
 def size_word(pair: Comparison) -> str:

@@ -14,6 +14,7 @@ import streamlit as st
 
 from bench_core.inference_tables import start_shown
 from bench_core.latency_figures import (
+    FEWEST_ITERATIONS,
     Latencies,
     first_against_steady,
     latency_bars,
@@ -26,7 +27,7 @@ from bench_core.pairing import Comparison
 from bench_core.sizes import sizes_text
 from bench_core.spec import EXECUTION_WORDS
 from bench_core.units import rate_text, seconds_text
-from pages.parts.comparison_charts import chart_card, of_any_size, size_word
+from pages.parts.comparison_charts import chart_card, size_word
 from pages.parts.comparison_table import pair_id, variant_column
 from pages.parts.comparison_titles import (
     first_title,
@@ -40,7 +41,9 @@ from pages.parts.comparison_words import (
     speedup_cells,
     unmet_text,
     vary_in,
+    vary_in_size_only,
 )
+from pages.parts.kinds import size_text, thing_of
 from pages.parts.text import plain
 
 EMPTY_CELL = float("nan")
@@ -73,6 +76,7 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
 
     Where all pairs are of that workload it is the page's table: the clicked pair's position.
     """
+    rate_head, size = _rate_head(chosen), size_word(chosen)
     cell = sorted(beside(chosen, pairs), key=lambda pair: -pair.speedup.ratio)
     rows = [_row(chosen.baseline, chosen), *(_row(pair.candidate, pair, pair) for pair in cell)]
     frame = pd.DataFrame(rows)
@@ -87,7 +91,7 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
     st.caption("Click a row to see its charts." if clickable else "Latencies of steady calls.")
     settings: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-cell"}
     drawn = st.dataframe(
-        frame.style.format({**dict.fromkeys(times, seconds_text), "Images/s": _rate}),
+        frame.style.format({**dict.fromkeys(times, seconds_text), rate_head: _rate}),
         # A click is a row's position: other rows are another table.
         key=f"arms_{hash(tuple(map(pair_id, cell)))}",
         hide_index=True,
@@ -99,12 +103,21 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
                 name: st.column_config.NumberColumn(width=76, help=help)
                 for name, help in (
                     ("p50", "Median of a run's steady iterations, geometric mean over the runs."),
-                    ("p90", "Nine in ten of a run's steady iterations end within this time."),
-                    ("p99", "All but one in a hundred of them end within this time."),
+                    (
+                        "p90",
+                        "Nine in ten of a run's steady iterations end within this time. Empty "
+                        f"below {FEWEST_ITERATIONS[90]} of them.",
+                    ),
+                    (
+                        "p99",
+                        "All but one in a hundred of them end within this time. Empty below "
+                        f"{FEWEST_ITERATIONS[99]} of them.",
+                    ),
                 )
             },
-            "Images/s": st.column_config.NumberColumn(
-                width=80, help="Batch size / median latency: one call after the other."
+            rate_head: st.column_config.NumberColumn(
+                width=80 if rate_head == "Images/s" else 92,
+                help=f"{size.capitalize()} / median latency: one call after the other.",
             ),
             "First answer": st.column_config.NumberColumn(
                 width=96,
@@ -144,9 +157,9 @@ def _row(arm: Arm, pair: Comparison, against: Comparison | None = None) -> dict[
     return {
         "Variant": [arm.variant.name],
         "p50": point.p50,
-        "p90": point.p90,
-        "p99": point.p99,
-        "Images/s": point.batch_size / point.p50,
+        "p90": point.p90 or EMPTY_CELL,
+        "p99": point.p99 or EMPTY_CELL,
+        _rate_head(pair): point.batch_size / point.p50,
         "First answer": arm.first_seconds(cache) or EMPTY_CELL,
         "Compiling": arm.compile_seconds(cache) or EMPTY_CELL,
         "Speedup": speedup,
@@ -155,6 +168,10 @@ def _row(arm: Arm, pair: Comparison, against: Comparison | None = None) -> dict[
         "Not as asked": unmet_text(arm),
         "Runs": len(arm.runs),
     }
+
+
+def _rate_head(pair: Comparison) -> str:
+    return f"{thing_of(pair.workload).capitalize()}s/s"
 
 
 def _rate(a_second: float) -> str:
@@ -173,14 +190,14 @@ def latency_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
         caption = f"{where}. Mark: median; its bar: to the 90th percentile; dash: the 99th."
         figure, height = latency_by_batch(points, title=title), 290
     else:
-        caption = f"{where}, batch {points[0].batch_size}. Bar: median, with its speedup."
+        caption = f"{where}, {size_text(chosen.workload)}. Bar: median, with its speedup."
         figure, height = latency_bars(points, title=title), _height(len(points))
     chart_card(title, caption, figure, "latency", height=height)
 
 
 def throughput_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     points = points_of([pair for pair in pairs if vary_in("batch_size", pair, chosen)])
-    title = throughput_title(points, chosen.baseline.variant.name)
+    title = throughput_title(points, chosen.baseline.variant.name, thing_of(chosen.workload))
     caption = (
         f"{chosen.workload.model} on {chosen.machine}, {chosen.workload.precision}: batch size / "
         "median latency, one call after the other."
@@ -205,7 +222,7 @@ def precision_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     points = points_of([pair for pair in pairs if vary_in("precision", pair, chosen)])
     title = precision_title(points)
     caption = (
-        f"{chosen.workload.model} on {chosen.machine}, batch {chosen.workload.batch_size}: median "
+        f"{chosen.workload.model} on {chosen.machine}, {size_text(chosen.workload)}: median "
         f"latency, and the speedup against {chosen.baseline.variant.name} of the same precision."
     )
     figure = latency_by_precision(points, title=title)
@@ -214,7 +231,7 @@ def precision_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
 
 def sizes_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     """A function's latency by the size of its input, and from where on compiling pays."""
-    alike = [pair for pair in of_any_size(chosen, pairs) if pair.machine_id == chosen.machine_id]
+    alike = [pair for pair in pairs if vary_in_size_only(pair, chosen)]
     title = sizes_text(alike)
     points = points_of([pair for pair in pairs if vary_in("batch_size", pair, chosen)])
     figure = latency_by_batch(points, size_word=size_word(chosen), tails=False, title=title)

@@ -16,15 +16,16 @@ from bench_core.pairing import Comparison
 from bench_core.run import Run
 from bench_core.units import count_text, seconds_text
 from pages.parts.comparison_words import (
+    change_text,
     differing_facts,
     of_machine,
+    of_workload,
     pair_name,
     pays_off_cells,
     speedup_cells,
     unmet_text,
 )
-from pages.parts.kinds import kind_of
-from pages.parts.live_reading import size_text
+from pages.parts.kinds import kind_of, size_text
 from pages.parts.run_table import MACHINE_COLORS, ROWS_WITHOUT_SCROLLING
 from pages.parts.text import plain
 
@@ -239,12 +240,8 @@ def varying_conditions(pairs: Sequence[Comparison]) -> list[str]:
 
 
 def _workload(pair: Comparison) -> dict[str, object]:
-    work = pair.workload
     shown = {"task", "model", "batch_size", "precision"}
-    facts = {name: value for name, value in work if name not in shown}
-    if pair.unit == "iteration":  # so many batches, whatever their size
-        facts["samples"] = work.steps_per_epoch
-    return facts
+    return {name: value for name, value in of_workload(pair).items() if name not in shown}
 
 
 def _condition(name: str, value: object) -> str:
@@ -324,8 +321,10 @@ def _badge(pair: Comparison) -> str:
         return ":gray-badge[none shown]"
     if not pair.differs:
         return ":gray-badge[first look] none seen"
-    sign = "+" if speedup.ratio > 1 else "−"
-    change = sign + pair.verdict_text.removeprefix("first look: ").rsplit(" ", 1)[0]
+    verdict = pair.verdict_text.removeprefix("first look: ")
+    change = change_text(verdict)
+    if change != verdict:  # else `equally fast`
+        change = ("+" if speedup.ratio > 1 else "−") + change
     if speedup.kind == "first look":
         return f":gray-badge[{change}] first look"
     color = "green" if speedup.verdict == "faster" else "red"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from bench_core.figures import place_text
 from bench_core.latency_figures import Latencies
-from bench_core.pairing import Comparison
+from bench_core.pairing import COMPILE, Comparison
 from bench_core.units import count_text, rate_text, seconds_text
 from pages.parts.comparison_words import speedup_cells
-from pages.parts.live_reading import size_text
+from pages.parts.kinds import model_text, size_text
 
 
 def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
@@ -42,7 +42,8 @@ def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
 
 def even_title(pair: Comparison) -> str:
     """When the chosen pair is even."""
-    start = f"{pair.workload.model} on {pair.machine}"
+    arm = "" if pair.candidate.variant == COMPILE else f" with {pair.candidate.variant.name}"
+    start = f"{model_text(pair.workload.model)} on {pair.machine}{arm}"
     if not pair.differs:
         return f"{start}: no difference {'shown' if pair.speedup.verdict else 'seen'}"
     warm_only = pair.break_even_cold is None
@@ -87,10 +88,10 @@ def _listed(sizes: Sequence[int]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def throughput_title(points: Sequence[Latencies], baseline: str) -> str:
+def throughput_title(points: Sequence[Latencies], baseline: str, thing: str = "image") -> str:
     """`Most images a second: 42.9 with onednn_graph at batch 32; eager at most 30.7`."""
     most = max(points, key=_throughput)
-    words = f"Most images a second: {rate_text(_throughput(most))} with {most.arm}"
+    words = f"Most {thing}s a second: {rate_text(_throughput(most))} with {most.arm}"
     words += f" at batch {count_text(most.batch_size)}"
     ours = [_throughput(point) for point in points if point.arm == baseline]
     if most.arm != baseline and ours:

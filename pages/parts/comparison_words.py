@@ -11,11 +11,9 @@ from bench_core.measured import Arm
 from bench_core.pairing import SCATTER, Comparison, Comparisons
 from bench_core.run import Run
 from bench_core.sizes import sizes_text, sizes_that_pay
-from bench_core.spec import Workload
 from bench_core.stats import BreakEven, geometric_mean
 from bench_core.units import counted, interval_text, percent_text, ratio_text, seconds_text
-from pages.parts.kinds import workload_words
-from pages.parts.live_reading import size_text
+from pages.parts.kinds import size_text, workload_words
 
 
 def answer(found: Comparisons) -> tuple[str, str]:
@@ -105,7 +103,12 @@ def _where(pair: Comparison, pairs: Sequence[Comparison]) -> str:
 
 def _per_cent(pair: Comparison) -> str:
     speedup = pair.speedup
-    return percent_text(speedup.ratio, speedup.low, speedup.high).rsplit(" ", 1)[0]
+    return change_text(percent_text(speedup.ratio, speedup.low, speedup.high))
+
+
+def change_text(verdict: str) -> str:
+    """`8.4 %` of `8.4 % faster`, where the side is said already."""
+    return verdict.removesuffix(" faster").removesuffix(" slower")
 
 
 def pair_name(pair: Comparison) -> str:
@@ -119,15 +122,17 @@ def cell_name(pair: Comparison) -> str:
     return ", ".join([f"{pair.workload.model} on {pair.machine}", *workload_words(pair.workload)])
 
 
-def unlike(one: Workload, other: Workload) -> set[str]:
-    """Names of the fields in which two workloads differ.
+def of_workload(pair: Comparison) -> dict[str, object]:
+    """What is executed, the contents of a model's file too.
 
     Samples of inference are so many batches: they do not differ where only the batch does.
     """
-    names = {name for name, value in one if value != getattr(other, name)}
-    if one.task == "infer" and one.steps_per_epoch == other.steps_per_epoch:
-        names.discard("samples")
-    return names
+    facts: dict[str, object] = dict(pair.workload)
+    if pair.unit == "iteration":
+        facts["samples"] = pair.workload.steps_per_epoch
+    prepared = pair.candidate.runs[0].run.prepared
+    facts["model file"] = prepared and (prepared.model_sha256 or "")[:8]
+    return facts
 
 
 def of_machine(pair: Comparison) -> dict[str, object]:
@@ -144,7 +149,11 @@ def of_machine(pair: Comparison) -> dict[str, object]:
 
 def vary_in(name: str, one: Comparison, other: Comparison) -> bool:
     """Whether two comparisons on one machine differ in that field of the workload at most."""
-    return of_machine(one) == of_machine(other) and unlike(one.workload, other.workload) <= {name}
+    return of_machine(one) == of_machine(other) and workloads_vary_in(name, one, other)
+
+
+def workloads_vary_in(name: str, one: Comparison, other: Comparison) -> bool:
+    return {**of_workload(one), name: None} == {**of_workload(other), name: None}
 
 
 def vary_in_size_only(one: Comparison, other: Comparison) -> bool:
@@ -173,11 +182,11 @@ def unmet_text(arm: Arm) -> str:
     return ", ".join(f"{finding.asked} ({finding.got})" for finding in arm.unmet)
 
 
-def unmet_sentences(pair: Comparison) -> list[str]:
+def unmet_sentences(*arms: Arm) -> list[str]:
     """`compile did not get what it asked for: CUDA graphs (none was recorded)`, for each arm."""
     return [
         f"{arm.variant.name} did not get what it asked for: {unmet_text(arm)}"
-        for arm in (pair.candidate, pair.baseline)
+        for arm in arms
         if arm.unmet
     ]
 

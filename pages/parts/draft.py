@@ -42,7 +42,10 @@ READS: dict[str, tuple[str, ...]] = {
         *(*EVERY, *IMAGES, "epochs", "samples", "drop_last"),
         *("optimizer", "learning_rate", "evaluate"),
     ),
-    "inference": (*EVERY, *IMAGES, "iterations", "grad_mode", "compile_in_grad_mode"),
+    "inference": (
+        *(*EVERY, *IMAGES, "iterations", "samples"),
+        *("grad_mode", "compile_in_grad_mode", "backward"),
+    ),
     "functions": (*EVERY, "iterations", "grad_mode", "compile_in_grad_mode", "backward"),
 }
 EXECUTIONS: dict[str, tuple[Execution, ...]] = {
@@ -103,8 +106,16 @@ def values_of(experiment: Experiment) -> Values:
         "repeats": experiment.repeats,
         "device": experiment.device,
     }
+    if workload.task == "infer" and not _chosen_samples(experiment):
+        found["samples"] = None
     read = READS[kind_of_experiment(experiment)]
     return {name: value if name in read else UNREAD[name] for name, value in found.items()}
+
+
+def _chosen_samples(experiment: Experiment) -> bool:
+    """Whether inference passes over other samples than the usual batches of each size."""
+    usual = {name: value for name, value in experiment.workload.items() if name != "samples"}
+    return experiment.changed(workload=usual).runs() != experiment.runs()
 
 
 UNREAD: Values = {
@@ -139,7 +150,12 @@ def experiment_of(
         variants=tuple(variants),
         repeats=values["repeats"],
         device=values["device"],
-        workload=_part(values, WORKLOAD),
+        # Without a number of samples inference takes the usual batches of each size.
+        workload={
+            name: value
+            for name, value in _part(values, WORKLOAD).items()
+            if name != "samples" or value is not None
+        },
         measurement=Measurement(**_part(values, MEASUREMENT)),
     )
     ready = PRESETS[preset].experiment(made.device)

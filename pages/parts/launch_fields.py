@@ -14,6 +14,7 @@ from bench_core.spec import (
     BACKENDS_WITHOUT_OPTIONS,
     COMPILES,
     EXECUTION_WORDS,
+    LOADED_BATCHES,
     NAMED_FUNCTIONS,
     NAMED_MODELS,
     Execution,
@@ -194,8 +195,8 @@ def _forward_or_both() -> None:
         format_func=lambda backward: "forward and backward" if backward else "forward",
         required=True,
         key="run_backward",
-        help="With backward the gradients of the inputs are computed too, so that both graphs are "
-        "compiled.",
+        help="With backward the gradients (of a model's parameters, of a function's inputs) are "
+        "computed too, so that both graphs are compiled.",
         **KEPT,
     )
 
@@ -427,6 +428,8 @@ def arguments(number: int, execution: Execution, offers: Capabilities | None) ->
 def fair_arms() -> None:
     """What both arms share besides the model: drawn into a grid."""
     kind = state.run_kind
+    if kind == "inference":
+        _forward_or_both()
     if kind != "training" and not state.run_backward:
         _grad_mode()
     st.segmented_control(
@@ -562,6 +565,18 @@ def data() -> None:
                 step=1,
                 key="run_loader_workers",
                 help="0: the process loads its own data, and waits for it.",
+                **KEPT,
+            )
+        if not trains and (state.run_pipeline != "resident" or state.run_call_samples):
+            st.number_input(
+                "Samples",
+                min_value=1,
+                value=None,
+                step=1,
+                placeholder=f"{1 if state.run_pipeline == 'resident' else LOADED_BATCHES} batches",
+                key="run_call_samples",
+                help="The calls pass over their batches in turn. Runs of different numbers of "
+                "batches are not compared.",
                 **KEPT,
             )
     if state.run_dataset == "imagefolder":

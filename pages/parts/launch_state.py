@@ -1,9 +1,9 @@
 """The launch form as the session keeps it: one key a field of the spec, as `run_samples`.
 
 What is measured (`run_kind`) decides which fields count; the others keep what they hold for when it
-is chosen again. Functions and the sizes of their inputs have keys of their own. The widgets
-(launch_fields.py) are bound to these keys; what loads a preset or a link, or changes several fields
-at once, does it here before they are drawn.
+is chosen again. Functions, the sizes of their inputs and the samples of inference have keys of
+their own. The widgets (launch_fields.py) are bound to these keys; what loads a preset or a link, or
+changes several fields at once, does it here before they are drawn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from pages.parts import draft
 MORE = "more…"
 VARIANT_FIELDS = ("backend", "mode", "fullgraph", "dynamic", "options", "disable", "cache")
 DYNAMIC = {"None": None, "True": True, "False": False}
-FUNCTION_KEYS = {"model": "run_function", "batch_size": "run_input_size"}
+OWN_KEYS = {
+    "functions": {"model": "run_function", "batch_size": "run_input_size"},
+    "inference": {"samples": "run_call_samples"},
+}
 # What "Add a variant" offers next: the first that is not there yet.
 FURTHER = (
     Variant(execution="compile"),
@@ -35,10 +38,9 @@ FURTHER = (
 state = st.session_state
 
 
-def key_of(name: str) -> str:
-    """The key of a field by the spec's name for it."""
-    own = FUNCTION_KEYS.get(name) if state.run_kind == "functions" else None
-    return own or f"run_{name}"
+def key_of(name: str, kind: str | None = None) -> str:
+    """The key of a field by the spec's name for it, of the kind that is chosen or of another."""
+    return OWN_KEYS.get(kind or state.run_kind, {}).get(name, f"run_{name}")
 
 
 def load(experiment: Experiment) -> None:
@@ -49,10 +51,10 @@ def load(experiment: Experiment) -> None:
     if state.run_grad_mode == "enabled":  # by backward, and not to be chosen
         state.run_grad_mode = "no_grad"
     # What the other kinds would name in their place.
-    for kind, keys in (("inference", {}), ("functions", FUNCTION_KEYS)):
+    for kind in ("inference", "training", "functions"):
         start = draft.values_of(draft.ready_made("custom", kind, experiment.device))
-        for name in FUNCTION_KEYS:
-            state.setdefault(keys.get(name, f"run_{name}"), start[name])
+        for name in ("model", "batch_size", "samples"):
+            state.setdefault(key_of(name, kind), start[name])
     state.run_applied = values
     state.run_variants = {}
     for variant in experiment.variants:
@@ -106,7 +108,7 @@ def chosen_values() -> draft.Values:
     """
     values = {name: state[key_of(name)] for name in draft.READS[state.run_kind] if name != "task"}
     values["task"] = "train" if state.run_kind == "training" else "infer"
-    for name in FUNCTION_KEYS:
+    for name in ("model", "batch_size"):
         values[name] = [value for value in values[name] if value != MORE]
     if "dataset" in values:
         of_folder = values["dataset"] == "imagefolder"

@@ -17,13 +17,12 @@ from bench_core.units import (
     duration_text,
     estimate_text,
 )
+from pages.parts.kinds import model_text, size_text
 from pages.parts.live_reading import (
     QUEUE_SECONDS,
     Reading,
     kept,
-    model_text,
     read,
-    size_text,
 )
 from pages.parts.log_tail import log_tail
 from pages.parts.text import plain

@@ -16,7 +16,8 @@ from bench_core.spec import Experiment
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.store import Store
 from bench_core.units import bytes_text, counted
-from pages.parts.live_reading import Reading, cell_names, size_text
+from pages.parts.kinds import size_text
+from pages.parts.live_reading import Reading, cell_names
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parents[1]

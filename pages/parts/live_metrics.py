@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
+from bench_core.latency_figures import FEWEST_ITERATIONS, known_percentiles
 from bench_core.measured import Arm, Measured
 from bench_core.pairing import Comparison
 from bench_core.progress import clock_text
@@ -18,6 +19,7 @@ from bench_core.units import (
     rate_text,
     seconds_text,
 )
+from pages.parts.kinds import thing_of
 from pages.parts.live_charts import steady_seconds
 from pages.parts.live_reading import Cell, Reading
 from pages.parts.text import plain
@@ -36,9 +38,10 @@ def draw_metrics(cell: Cell, reading: Reading, needs: Mapping[int, float]) -> No
             _metric("Steady epoch", *_steady(cell, pair), STEADY)
             _metric("Compiling", *_compiling(cell, reading.now, unended), COMPILING)
         else:
+            thing = thing_of(cell.measured[0].run.spec.workload)
             _metric("First call", *_first_call(cell, pair, reading.now), FIRST_CALL)
             _metric("p90 · p99", *_tails(cell, pair), TAILS)
-            _metric(f"{_thing(cell)}s per second", *_rate(cell, pair), RATE)
+            _metric(f"{thing.capitalize()}s per second", *_rate(cell, pair), RATE)
 
 
 SO_FAR = {
@@ -59,12 +62,13 @@ COMPILING = (
     "Seconds inside the compiler's own start and end while training, in the runs from a cold cache."
 )
 FIRST_CALL = (
-    "The wait for the first answer of a new process, from a cold compile cache where that was "
-    "measured: compiling, or the tracing or exporting before it, included."
+    "The first call, with compiling, tracing or exporting before it, from a cold compile cache "
+    "where that was measured. Starting the process and building the model are not in it."
 )
 TAILS = (
     "Nine in ten, and 99 in a hundred, of all steady iterations end within these times: what "
-    "start-up and compiling took is not among them."
+    "start-up and compiling took is not among them. Empty where a run has fewer than "
+    f"{FEWEST_ITERATIONS[90]}, or {FEWEST_ITERATIONS[99]}, of them."
 )
 RATE = (
     "Batch size, or the size of a function's input, over the median steady iteration: one call "
@@ -193,13 +197,11 @@ def _compiling(cell: Cell, now: float, unended: bool) -> tuple[str, str]:
 # Inference
 
 
-def _thing(cell: Cell) -> str:
-    """What a second has many of: `Image`, or `Element` of a function's input."""
-    return "Element" if cell.measured[0].run.spec.workload.is_function else "Image"
-
-
 def _arms(cell: Cell, pair: Comparison | None) -> tuple[Arm | None, Arm | None]:
-    """The arm that the cards are of, and the baseline beside it; before a pair what there is."""
+    """The arm that the cards are of, and the baseline beside it; before a pair what there is.
+
+    Before a pair an arm may hold runs without a steady state: their first call counts.
+    """
     if pair:
         return pair.candidate, pair.baseline
     arms: dict[str, list[Measured]] = {}
@@ -209,6 +211,11 @@ def _arms(cell: Cell, pair: Comparison | None) -> tuple[Arm | None, Arm | None]:
     known = {name: Arm(runs[0].run.spec.variant.arm, tuple(runs)) for name, runs in arms.items()}
     baseline = known.pop(cell.baseline, None)
     return next(reversed(known.values()), None), baseline
+
+
+def _steady_only(arm: Arm | None) -> Arm | None:
+    steady = tuple(one for one in arm.runs if one.steady.first is not None) if arm else ()
+    return Arm(arm.variant, steady) if arm and steady else None
 
 
 def _beside(baseline: Arm | None, text: str) -> str:
@@ -231,7 +238,7 @@ def _first_call(cell: Cell, pair: Comparison | None, now: float) -> tuple[str, s
 
 
 def _tails(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
-    return _of_steady(cell, pair, lambda arm: pair_text(*arm.percentiles(90, 99)))
+    return _of_steady(cell, pair, lambda arm: pair_text(*known_percentiles(arm, 90, 99)))
 
 
 def _rate(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
@@ -241,15 +248,17 @@ def _rate(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
 
 def _of_steady(cell: Cell, pair: Comparison | None, told: Callable[[Arm], str]) -> tuple[str, str]:
     """What is told of the arm, and below it of the baseline, once they have a steady state."""
-    arm, baseline = (one if one and one.medians else None for one in _arms(cell, pair))
+    arm, baseline = map(_steady_only, _arms(cell, pair))
     below = _beside(baseline, told(baseline) if baseline else "")
     if arm is None:
         return "", below or "needs 3 steady iterations"
     return told(arm), below or arm.variant.name
 
 
-def pair_text(low: float, high: float) -> str:
-    """Two times, the unit once if it is one: `55.4 · 71.6 ms`."""
+def pair_text(low: float | None, high: float | None) -> str:
+    """Two times, the unit once if it is one: `55.4 · 71.6 ms`; a dash for one that is not known."""
+    if low is None or high is None:
+        return f"{seconds_text(low)} · –" if low else ""
     first, second = seconds_text(low), seconds_text(high)
     number, unit = first.split(NO_BREAK)
     return f"{number if second.endswith(NO_BREAK + unit) else first} · {second}"

@@ -18,9 +18,9 @@ from bench_core.measured import Measured, measure
 from bench_core.pairing import Comparison, comparisons
 from bench_core.progress import as_of, baseline_of, moment_after
 from bench_core.run import ENDED, Run
-from bench_core.spec import Experiment, Workload
+from bench_core.spec import Experiment
 from bench_core.store import Store
-from bench_core.units import NO_BREAK, count_text
+from pages.parts.kinds import model_text, size_text
 from pages.parts.measured import measured_runs
 
 REPLAY_SPEED = 10.0
@@ -185,18 +185,6 @@ def cell_names(experiment: Experiment, runs: Sequence[Run]) -> dict[int, str]:
             words.append(work.precision)
         names[run.number] = " · ".join(words)
     return names
-
-
-def model_text(model: str) -> str:
-    """Without the kind, which is plain from elsewhere: `sin_cos`."""
-    return model.removeprefix("function:")
-
-
-def size_text(work: Workload) -> str:
-    """`batch 16`; of a function, whose input has that size, `n = 10 000`."""
-    if work.is_function:
-        return f"n{NO_BREAK}={NO_BREAK}{count_text(work.batch_size)}"
-    return f"batch {work.batch_size}"
 
 
 def cell_of(reading: Reading, name: str) -> Cell:

@@ -14,17 +14,18 @@ from bench_core.chart_titles import epochs_title
 from bench_core.events import Activity
 from bench_core.figures import Line, epoch_seconds
 from bench_core.inference_tables import MADE_BY
-from bench_core.measured import Measured
+from bench_core.latency_figures import known_percentiles
+from bench_core.measured import Arm, Measured
 from bench_core.run import Run
 from bench_core.spec import COMPILES, EXECUTION_WORDS
-from bench_core.stats import percentiles
 from bench_core.units import bytes_text, count_text, counted, rate_text, seconds_text
 from pages.parts.comparison_words import parity_text
-from pages.parts.kinds import workload_words
+from pages.parts.kinds import thing_of, workload_words
 from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
 
 CHART_HEIGHT = 220
+PERCENTILES = (50, 90, 99)
 
 
 def run_card(one: Measured) -> None:
@@ -114,11 +115,11 @@ def latencies(one: Measured) -> Iterator[tuple[str, str]]:
     """Of an inference run: percentiles of its steady iterations, and what came before them."""
     work, count = one.run.spec.workload, len(one.series_seconds)
     if one.steady.first is not None:
-        p50, p90, p99 = percentiles(one.steady_seconds, (50, 90, 99))
-        ends = (f"p{q} {seconds_text(p)}" for q, p in ((50, p50), (90, p90), (99, p99)))
-        yield "Steady latency", ", ".join(ends)
-        if not work.is_function:
-            yield "Images a second", rate_text(work.batch_size / p50)
+        arm = Arm(one.run.spec.variant, (one,))
+        ends = zip(PERCENTILES, known_percentiles(arm, *PERCENTILES), strict=True)
+        yield "Steady latency", ", ".join(f"p{q} {seconds_text(p)}" for q, p in ends if p)
+        rate = rate_text(work.batch_size / arm.steady_seconds)
+        yield f"{thing_of(work).capitalize()}s a second", rate
         steady = f"{count_text(one.steady.count)} of {counted(count, 'iteration')}"
         yield "Steady", f"{steady}, from iteration {count_text(one.steady.first + 1)}"
     else:
@@ -199,7 +200,7 @@ def effective(run: Run) -> Iterator[tuple[str, str]]:
                 )
             ]
             yield "TF32", f"asked for {work.tf32}: {', '.join(uses)}"
-    if prepared:
+    if prepared and not work.is_function:  # which has none
         asked, got = run.spec.measurement.weights, prepared.weights
         yield "Weights", plain(got) if asked == got else f":yellow[asked for {asked}: {plain(got)}]"
 
@@ -216,6 +217,8 @@ def _cache(run: Run, activity: Activity | None) -> str:
     found = f"{_count(hits, 'hit')}, {_count(misses, 'miss', 'misses')}"
     text = f"{asked}, {was}: {found}"
     expected = {"cold": "was cold", "warm": "was warm", "off": was}[run.spec.variant.cache or "off"]
+    if was == "bypassed" and run.spec.variant.execution == "compile_frozen":
+        was = "was cold"  # what it froze Inductor keeps in no cache on disk
     if activity.graphs and was != expected and run.spec.variant.backend == "inductor":
         return f":yellow[{text}]"
     return text
@@ -269,9 +272,11 @@ def specification(run: Run) -> Iterator[tuple[str, str]]:
     work = run.spec.workload
     yield from _of_inference(run) if work.task == "infer" else _of_training(run)
     yield "Precision", work.precision
-    yield "Memory layout", work.memory_layout.replace("_", " ")
+    if not work.is_function:
+        yield "Memory layout", work.memory_layout.replace("_", " ")
     if run.prepared:
-        yield "Parameters", count_text(run.prepared.parameters)
+        if not work.is_function:
+            yield "Parameters", count_text(run.prepared.parameters)
         yield "Set-up", seconds_text(run.prepared.setup_seconds)
     if run.priming_seconds is not None:
         yield "Filling the warm cache", seconds_text(run.priming_seconds)

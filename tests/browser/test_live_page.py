@@ -194,7 +194,11 @@ def test_a_replay_runs_and_ends(
 
 
 def test_iterations_come_in_while_they_are_watched(
-    page: Page, address: str, store: Store, calling: tuple[Experiment, Run]
+    page: Page,
+    address: str,
+    store: Store,
+    calling: tuple[Experiment, Run],
+    settled: Callable[[Page], None],
 ) -> None:
     experiment, run = calling
     chart = watch(page, address, experiment, name="Latency of each iteration")
@@ -211,6 +215,7 @@ def test_iterations_come_in_while_they_are_watched(
     assert chart.evaluate("chart => chart.marked"), "the chart was built anew"
     shares = page.get_by_role("img", name="Share of the steady iterations")
     expect(shares.locator(".main-svg").first).to_be_visible()
+    settled(page)
     page.get_by_role("radio", name="Percentiles").click()
     percentiles = page.get_by_role("img", name="Percentiles of the steady iterations so far")
     expect(percentiles.locator(".main-svg").first).to_be_visible()
