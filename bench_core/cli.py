@@ -35,6 +35,7 @@ from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run
 from bench_core.spec import (
     COMPILES,
+    NAMED_MODELS,
     Execution,
     Experiment,
     Frozen,
@@ -54,14 +55,18 @@ from bench_core.units import (
 )
 
 HELP = {
+    "dataset": "synthetic is random images of --image-size.",
     "dataset_path": "The folder of class folders, for --dataset imagefolder.",
     "pipeline": "on_the_fly transforms in the loader, cached before, resident is one batch on the "
     "device (what --task infer takes when nothing is said).",
-    "samples": "Samples of one epoch; of inference one batch, or 32 with a loader.",
+    "loader_workers": "Processes that load data; 0 is the measuring process itself.",
+    "samples": "Of one epoch; in inference one batch, or 32 with a loader, when left out.",
     "drop_last": "Leave out the ragged last batch (it makes torch.compile compile again).",
+    "image_size": "Width and height in pixels.",
+    "tf32": "TensorFloat-32 on a GPU; default is PyTorch's own choice.",
     "optimizer": "Training only.",
     "learning_rate": "Training only.",
-    "evaluate": "Time an evaluation after each epoch, through the arm's own module.",
+    "evaluate": "Training only: time an evaluation after each epoch, through the arm's own module.",
     "threads": "CPU threads of torch; torch's own default when left out.",
     "grad_mode": "Inference only; no_grad when left out, and enabled with --backward.",
     "compile_in_grad_mode": "Inference only: compile, trace or export inside of --grad-mode too.",
@@ -71,6 +76,7 @@ HELP = {
     "max_seconds": "End each run politely after the epoch, or half second of calls, that passes "
     "this many seconds.",
     "timeout_seconds": "Kill a run that takes longer.",
+    "seed": "Of weights and data.",
     "weights": "They change no timing.",
     "label": "Free text kept with each run.",
 }
@@ -136,14 +142,23 @@ def _allowed(annotation: Any) -> Any:
 
 
 @main.command()
-@click.option("--preset", type=click.Choice(sorted(presets.PRESETS)), help="Start from this one.")
-@click.option("--task", type=click.Choice(typing.get_args(Task)), help="train when left out.")
+@click.option(
+    "--preset",
+    type=click.Choice(sorted(presets.PRESETS)),
+    help="Start from this one; what else is given replaces its part. custom when left out: eager "
+    "and compile, with the defaults below.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(typing.get_args(Task)),
+    help="Seconds of an epoch, or latencies of single calls; train when left out.",
+)
 @click.option(
     "--model",
     "models",
     multiple=True,
-    help="resnet18, torchvision:vit_b_16, timm:NAME, file:X.py; to infer also yolov7, "
-    "function:sin_cos, function:X.py",
+    help=f"{', '.join(NAMED_MODELS)}, torchvision:vit_b_16, timm:NAME, file:X.py; to infer also "
+    "function:sin_cos, function:X.py. May be given several times.",
 )
 @click.option(
     "--variant",
@@ -157,17 +172,27 @@ def _allowed(annotation: Any) -> Any:
     "batch_sizes",
     multiple=True,
     type=int,
-    help="Of a function the size n of its input.",
+    help="Samples a step or a call, for a function the size n of its input; 16 when left out.",
 )
-@click.option("--precision", "precisions", multiple=True, help="fp32, bf16, fp16")
+@click.option(
+    "--precision", "precisions", multiple=True, help="fp32, bf16, fp16; fp32 when left out."
+)
 @click.option("--device", help="cpu, cuda:0, mps; the first GPU, or cpu, when left out.")
 @click.option(
     "--cache",
     type=click.Choice(["cold", "warm", "off"]),
-    help="Of every variant compile and compile_frozen.",
+    help="State of the compile cache at the start of every compile and compile_frozen; cold when "
+    "left out.",
 )
-@click.option("--repeats", type=int, help="Runs an arm; fewer than 3 are a first look.")
-@click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--repeats", type=int, help="Runs of each variant, 3 when left out; fewer are a first look."
+)
+@click.option(
+    "--csv",
+    "csv_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every stored fact there, one row an epoch (of inference a block of calls).",
+)
 @click.option("--plan", is_flag=True, help="Show what would be run, and run nothing.")
 @_spec_options
 def run(
@@ -198,11 +223,7 @@ def run(
         click.echo(f"{counted(len(runs), 'run')}, {estimate_text(seconds)}", err=True)
         if plan:
             for number, spec in enumerate(runs, 1):
-                work = spec.workload
-                click.echo(
-                    f"{number:3}  {work.model}, batch {work.batch_size}, {work.precision}, "
-                    f"{spec.variant.name_with_cache}"
-                )
+                click.echo(f"{number:3}  {terminal.described(spec)}")
             return
         store.queue(experiment)
         try:

@@ -6,7 +6,6 @@ what is too long for a cell (verdict, effective settings, parity) is a note belo
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -26,6 +25,8 @@ from bench_core.units import (
 )
 
 PERCENTILES = (50, 90, 99)
+# Of fewer steady iterations in a run that percentile would be the slowest one or two.
+ITERATIONS_FOR = {50: 1, 90: 10, 99: 100}
 # What the seconds before the first call went into.
 MADE_BY: dict[Execution, str] = {
     "export_aot": "export",
@@ -37,26 +38,25 @@ MADE_BY: dict[Execution, str] = {
 # Single runs
 
 RUN_HEAD = (
-    "run", "model", "batch", "precision", "variant", "cache", "status", "calls", "p50", "p99",
+    "run", "model", "size", "precision", "variant", "cache", "status", "calls", "p50", "p99",
     "first call", "compiling",
 )  # fmt: skip
 
 
 def run_row(one: Measured) -> tuple[str, ...]:
     work, variant = one.run.spec.workload, one.run.spec.variant
-    steady = one.steady_seconds
-    p50, p99 = stats.percentiles(steady, (50, 99)) if steady else (None, None)
+    shown = percentiles_shown(Arm(variant.arm, (one,)))
     return (
         str(one.run.number),
         work.model,
-        str(work.batch_size),
+        size_text(work),
         work.precision,
         variant.name,
         variant.cache or "",
         one.run.status,
         str(len(one.series_seconds)),
-        seconds_text(p50),
-        seconds_text(p99),
+        seconds_text(shown[50]),
+        seconds_text(shown[99]),
         seconds_text(one.first_seconds),
         _making_text(variant.execution, one.execution_seconds, one.compile_seconds),
     )
@@ -68,6 +68,23 @@ def _making_text(execution: Execution, before: float, compiling: float | None) -
         return seconds_text(compiling) if compiling else ""
     seconds = before + (compiling or 0.0)
     return f"{seconds_text(seconds)} {MADE_BY[execution]}" if seconds else ""
+
+
+def size_text(work: Workload) -> str:
+    """`batch 16`; of a function, whose input has that size, `n = 10 000`."""
+    if work.is_function:
+        return f"n = {count_text(work.batch_size)}"
+    return f"batch {work.batch_size}"
+
+
+def percentiles_shown(arm: Arm) -> dict[int, float | None]:
+    """PERCENTILES of an arm's steady iterations, in seconds; None where its runs have too few."""
+    fewest = min((len(m.steady_seconds) for m in arm.runs if m.steady_seconds), default=0)
+    found = arm.percentiles(*PERCENTILES) if fewest else [None] * len(PERCENTILES)
+    return {
+        q: seconds if fewest >= ITERATIONS_FOR[q] else None
+        for q, seconds in zip(PERCENTILES, found, strict=True)
+    }
 
 
 # Arms beside each other
@@ -86,15 +103,21 @@ class ArmTable:
 def arm_tables(measured: list[Measured], found: pairing.Comparisons) -> list[ArmTable]:
     """In the order of the first runs.
 
-    Runs that failed, still run, or have no steady state are in none of them.
+    Runs that failed, still run, or have no steady state are in none of them. An arm with a speedup
+    is shown with those of its runs that the speedup is of.
     """
-    pairs = {one.run.number: pair for pair in found.pairs for one in pair.candidate.runs}
+    compared: dict[int, tuple[Arm, pairing.Comparison | None]] = {}
+    for pair in found.pairs:
+        compared |= {one.run.number: (pair.baseline, None) for one in pair.baseline.runs}
+        compared |= {one.run.number: (pair.candidate, pair) for one in pair.candidate.runs}
     tables = []
     for arms in _cells(measured):
         run = arms[0].runs[0].run
         rated = _rate_head(run.spec.workload)
         beside = [
-            (arm, next((pairs[m.run.number] for m in arm.runs if m.run.number in pairs), None))
+            next(
+                (compared[m.run.number] for m in arm.runs if m.run.number in compared), (arm, None)
+            )
             for arm in arms
         ]
         tables.append(
@@ -136,7 +159,7 @@ def _conditions(run: Run) -> str:
     """`resnet18 on laptop (cpu): batch 8, bf16, 224 px, no_grad`."""
     work = run.spec.workload
     words = [
-        f"n = {count_text(work.batch_size)}" if work.is_function else f"batch {work.batch_size}",
+        size_text(work),
         work.precision,
         "" if work.is_function else f"{work.image_size} px",
         "" if work.pipeline == "resident" else work.pipeline,
@@ -155,12 +178,11 @@ def _rate_head(work: Workload) -> str:
 
 def _arm_row(arm: Arm, pair: pairing.Comparison | None) -> tuple[str, ...]:
     cache = start_shown(arm)
-    percentiles = arm.percentiles(*PERCENTILES)
     before = fmean(one.execution_seconds for one in arm.runs)
     return (
         arm.variant.name,
-        *map(seconds_text, percentiles),
-        rate_text(arm.runs[0].run.spec.workload.batch_size / percentiles[0]),
+        *map(seconds_text, percentiles_shown(arm).values()),
+        rate_text(arm.runs[0].run.spec.workload.batch_size / arm.steady_seconds),
         seconds_text(arm.first_seconds(cache)),
         _making_text(arm.variant.execution, before, arm.compile_seconds(cache)),
         *_speedup_cells(pair),
@@ -214,6 +236,7 @@ def _note(arm: Arm, pair: pairing.Comparison | None) -> str:
 
 
 def finding_text(finding: Finding) -> str:
+    """`mode max-autotune: too few multiprocessors (not met)`."""
     return f"{finding.asked}: {finding.got}{'' if finding.met else ' (not met)'}"
 
 
@@ -222,10 +245,21 @@ def finding_text(finding: Finding) -> str:
 
 def size_sentences(found: pairing.Comparisons) -> list[str]:
     """For each function that was measured at several sizes: from which one on a variant pays."""
-    groups: dict[tuple[object, ...], list[pairing.Comparison]] = defaultdict(list)
+    groups: list[list[pairing.Comparison]] = []
     for pair in found.pairs:
-        if pair.workload.is_function and _can_be_judged(pair):
-            fixed = pair.workload.model_dump(exclude={"batch_size", "samples"})
-            place = (pair.machine_id, pair.device, pair.torch, pair.candidate.variant)
-            groups[*fixed.values(), *place].append(pair)
-    return [sizes_text(pairs) for pairs in groups.values() if len(pairs) > 1]
+        if not pair.workload.is_function or not _can_be_judged(pair):
+            continue
+        for group in groups:
+            if _differ_in_size_alone(group[0], pair):
+                group.append(pair)
+                break
+        else:
+            groups.append([pair])
+    return [sizes_text(pairs) for pairs in groups if len(pairs) > 1]
+
+
+def _differ_in_size_alone(one: pairing.Comparison, other: pairing.Comparison) -> bool:
+    """Of the same function file, too, on the same device with as many threads."""
+    ours, theirs = one.candidate, other.candidate
+    others = pairing.differences(ours.runs[0].run, theirs.runs[0].run).keys()
+    return ours.variant == theirs.variant and others <= {"batch_size", "samples"}

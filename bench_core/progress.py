@@ -19,7 +19,6 @@ from bench_core.spec import COMPILES, Execution, RunSpec, Variant
 from bench_core.units import NO_BREAK, counted, duration_text, seconds_text
 
 Standing = Literal["done", "now", "compiling", "to come", "failed"]
-PREPARING = ("starting", "waiting", "environment", "data", "model", "priming")
 # Enough epochs (or blocks) for a median, few enough to follow a machine that grows slower.
 LATEST_EPOCHS = 10
 # What is made before the first call: to do it, doing it, and done.

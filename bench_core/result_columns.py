@@ -9,13 +9,14 @@ MEANINGS = {
     "model": "name of the model or function, or file:NAME.py",
     "execution": "eager, compile, compile_frozen, export_aot, jit_trace_frozen or onednn_graph",
     "variant": "the arm: the execution, with its arguments of torch.compile",
-    "cache": "state of the compile caches that was asked for: cold, warm or off; empty for eager",
+    "cache": "state of the compile caches that was asked for: cold, warm or off; empty for "
+    "eager and TorchScript",
     "batch_size": "samples in a step; for a function the size n of its input",
     "precision": "fp32, bf16 or fp16",
     "repeat": "which repetition of the same measurement, counted from 1",
     "status": "queued, running, done, stopped, interrupted or failed",
     "epoch": "which epoch (inference: block), counted from 1; empty when the run has none",
-    "epoch_started_at": "when the epoch began",
+    "epoch_started_at": "when the epoch or block began",
     "wall_seconds": "the whole epoch without its evaluation, compiling included",
     "data_wait_seconds": "part of the epoch spent waiting for data",
     "compile_seconds": "part of the epoch spent inside the compiler's own start and end windows",
@@ -36,8 +37,9 @@ MEANINGS = {
     "step_seconds_p50": "median step",
     "step_seconds_p95": "95 % of the steps were at most this long",
     "step_seconds_max": "longest step",
-    "iteration_seconds": "latency of every iteration of the block by the wall clock; JSON; "
-    "inference only",
+    "iteration_seconds": "latency of every iteration of the block by the wall clock, with full "
+    "precision; JSON; inference only. From about 1,500 iterations a block on it is longer than the "
+    "32,767 characters that Excel keeps of a cell: read it with a program",
     "device_seconds": "the same iterations by the GPU's own clock; JSON; inference only",
     "task": "what is executed: train or infer",
     "dataset": "synthetic, cifar10 or imagefolder",
@@ -145,8 +147,10 @@ SUMMARY_MEANINGS = {
     "steady_spread": "how far they scatter: 1.4826 times the median absolute deviation, as a share "
     "of the median",
     "p50_seconds": "50 % of the steady iterations took at most this long; inference only",
-    "p90_seconds": "90 % of the steady iterations took at most this long; inference only",
-    "p99_seconds": "99 % of the steady iterations took at most this long; inference only",
+    "p90_seconds": "90 % of the steady iterations took at most this long; inference only, empty "
+    "below 10 of them",
+    "p99_seconds": "99 % of the steady iterations took at most this long; inference only, empty "
+    "below 100 of them",
     "no_steady_state": "why the run has no steady state",
     "startup_excess_seconds": "what the unsteady epochs or iterations took beyond as many steady "
     "ones, tracing or exporting included",

@@ -1,9 +1,9 @@
-"""Our CSV: one row an epoch, every stored fact, nothing computed that cannot be computed again.
+"""Our CSV: one row an epoch (of inference a block), every stored fact, next to nothing computed.
 
 Columns come from the models (spec.py, events.py), so a new field is a new column. What identifies
 a row stands on every row; the other facts of a run stand on its first row only, because repeating
 them made files five times as large. A run without an epoch (failed, queued) is one row without
-numbers. Standard library only: the command line writes this file where pandas is not installed.
+numbers. Neither pandas nor scipy: the command line writes this file where they are not installed.
 
 How a cell reads: empty is "not known" (or an empty text), numbers have full precision, booleans
 are `true` and `false`, lists and mappings are JSON. A text that a spreadsheet would run as a
@@ -16,19 +16,18 @@ from __future__ import annotations
 
 import csv
 import json
-import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
+from bench_core import stats
 from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared
+from bench_core.inference_tables import finding_text, percentiles_shown
+from bench_core.measured import Arm, Measured
 from bench_core.result_columns import MEANINGS, SUMMARY_MEANINGS
 from bench_core.run import Run
 from bench_core.spec import Frozen, Measurement, Variant, Workload
-
-if TYPE_CHECKING:
-    from bench_core.measured import Measured
 
 SCHEMA_VERSION = 1
 
@@ -183,19 +182,14 @@ SUMMARY: dict[str, Callable[[Measured], Any]] = {
 
 def _percentile(one: Measured, q: int) -> float | None:
     """Of the steady iterations. A handful of epochs has no percentiles worth the name."""
-    if one.unit == "epoch" or not one.steady_seconds:
+    if one.unit == "epoch":
         return None
-    return statistics.quantiles(one.steady_seconds, n=100, method="inclusive")[q - 1]
+    return percentiles_shown(Arm(one.run.spec.variant.arm, (one,)))[q]
 
 
 def _effective(run: Run) -> str | None:
     found = run.aftermath.effective if run.aftermath else None
-    if found is None:
-        return None
-    return "; ".join(
-        f"{finding.asked}: {finding.got}" + ("" if finding.met else " (not met)")
-        for finding in found
-    )
+    return None if found is None else "; ".join(map(finding_text, found))
 
 
 def write_summary(file: TextIO, measured: Iterable[Measured]) -> None:
@@ -262,10 +256,8 @@ def _latencies(block: Epoch) -> dict[str, str]:
 def _steps(seconds: tuple[float, ...]) -> dict[str, str]:
     if not seconds:
         return {}
-    # 20-quantiles, linear between neighbours; the function wants two values at least.
-    several = seconds if len(seconds) > 1 else seconds * 2
-    parts = statistics.quantiles(several, n=20, method="inclusive")
-    values = (len(seconds), sum(seconds), min(seconds), parts[0], parts[9], parts[18], max(seconds))
+    middle = stats.percentiles(seconds, (5, 50, 95))
+    values = (len(seconds), sum(seconds), min(seconds), *middle, max(seconds))
     return {name: _cell(value) for name, value in zip(STEP_COLUMNS, values, strict=True)}
 
 

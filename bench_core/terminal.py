@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from bench_core import events, inference_tables, pairing, stats
-from bench_core.inference_tables import PERCENTILES, finding_text, start_shown
-from bench_core.measured import Measured
+from bench_core.inference_tables import (
+    finding_text,
+    percentiles_shown,
+    size_text,
+    start_shown,
+)
+from bench_core.measured import Arm, Measured
 from bench_core.run import Run
-from bench_core.spec import Experiment, Task
+from bench_core.spec import Experiment, RunSpec, Task, Variant
 from bench_core.units import bytes_text, interval_text, ratio_text, seconds_text
 
 WIDTH = 116
 OF_THE_OTHER_TASK: dict[Task, tuple[str, ...]] = {
     "train": ("iterations", "grad_mode", "compile_in_grad_mode", "backward"),
-    "infer": ("epochs", "optimizer", "learning_rate", "evaluate", "drop_last"),
-}
+    "infer": (
+        "epochs", "optimizer", "learning_rate", "evaluate", "drop_last", "steps_per_epoch",
+        "remainder",
+    ),
+}  # fmt: skip
+# A function makes its own input of size n.
+NOT_OF_FUNCTIONS = ("dataset", "image_size", "samples", "pipeline", "loader_workers", "weights")
 
 
 class Progress:
@@ -48,7 +59,7 @@ class Progress:
             self._started += 1
             self._done = 0
             if not self._bar:
-                click.echo(f"run {self._started} of {self._count}: {_described(run)}", err=True)
+                click.echo(f"run {self._started} of {self._count}: {described(run.spec)}", err=True)
         match event:
             case events.Epoch():
                 self._show_epoch(run, event)
@@ -64,7 +75,7 @@ class Progress:
     def _label(self, run: Run, doing: str) -> None:
         if self._bar:
             width = max(20, shutil.get_terminal_size().columns - 60)
-            text = f"{self._started}/{self._count} {_described(run)}: {doing}"
+            text = f"{self._started}/{self._count} {described(run.spec)}: {doing}"
             self._bar.label = text[:width].ljust(width)
             self._bar.render_progress()
 
@@ -94,9 +105,10 @@ class Progress:
             self._bar.render_finish()
 
 
-def _described(run: Run) -> str:
-    work, variant = run.spec.workload, run.spec.variant
-    return f"{work.model}, batch {work.batch_size}, {work.precision}, {variant.name_with_cache}"
+def described(spec: RunSpec) -> str:
+    """`resnet18, batch 16, fp32, compile, cold cache`."""
+    work, variant = spec.workload, spec.variant
+    return f"{work.model}, {size_text(work)}, {work.precision}, {variant.name_with_cache}"
 
 
 def print_runs(measured: list[Measured]) -> None:
@@ -171,9 +183,10 @@ def print_comparisons(measured: list[Measured], found: pairing.Comparisons) -> N
     if training:
         head = ("model", "machine", "batch", "variant", "speedup", "95 % interval", "runs")
         print_table((*head, "verdict", "pays off"), [_answer_row(pair) for pair in training])
-    if len(training) > 1:
-        mean = stats.geometric_mean([pair.speedup.ratio for pair in training])
-        click.echo(f"geometric mean {ratio_text(mean)} over {len(training)}")
+    for mean in geometric_means(training):
+        if mean["matched"] > 1:
+            of, count = mean["variant"], mean["matched"]
+            click.echo(f"geometric mean of {of}: {ratio_text(mean['ratio'])} over {count}")
     print_arms(measured, found)
 
 
@@ -188,18 +201,20 @@ def print_left_out(found: pairing.Comparisons, failed: bool = True) -> None:
 
 def print_series(one: Measured) -> None:
     """The times of one run: each epoch or block, then its steady state."""
-    if one.unit == "epoch":
-        click.echo("\nepochs (wall, data wait, compiling)")
-    else:
-        click.echo("\nblocks of iterations (iterations, median, wall, data wait, compiling)")
+    head: tuple[str, ...] = ("epoch", "wall", "data wait", "compiling")
+    if one.unit == "iteration":
+        head = ("block", "calls", "median call", *head[1:])
+    rows = []
     for epoch in one.epochs:
-        parts = [epoch.wall_seconds, epoch.data_wait_seconds, epoch.compile_seconds]
-        calls = ""
+        cells = [str(epoch.epoch)]
         if one.unit == "iteration":
-            parts.insert(0, stats.percentiles(epoch.step_seconds, (50,))[0])
-            calls = f"{len(epoch.step_seconds):5}  "
-        texts = "  ".join(seconds_text(part).ljust(9) for part in parts)
-        click.echo(f"  {epoch.epoch:4}  {calls}{texts}".rstrip())
+            median = stats.percentiles(epoch.step_seconds, (50,))[0]
+            cells += [str(len(epoch.step_seconds)), seconds_text(median)]
+        parts = (epoch.wall_seconds, epoch.data_wait_seconds, epoch.compile_seconds)
+        rows.append((*cells, *map(seconds_text, parts)))
+    click.echo()
+    if rows:
+        print_table(head, rows)
     steady = one.steady
     if steady.first is None or steady.spread is None:
         click.echo(f"no steady state: {steady.reason}")
@@ -209,9 +224,11 @@ def print_series(one: Measured) -> None:
         f"spread {steady.spread:.1%}"
     )
     if one.unit == "iteration":
-        found = zip(PERCENTILES, stats.percentiles(one.steady_seconds, PERCENTILES), strict=True)
-        shown = ", ".join(f"p{q} {seconds_text(seconds)}" for q, seconds in found)
-        click.echo(f"{shown}; first call {seconds_text(one.first_seconds)}")
+        found = percentiles_shown(Arm(one.run.spec.variant.arm, (one,)))
+        shown = ", ".join(f"p{q} {seconds_text(s)}" for q, s in found.items() if s is not None)
+        made = inference_tables.MADE_BY.get(one.run.spec.variant.execution)
+        before = f", of which {made} {seconds_text(one.execution_seconds)}" if made else ""
+        click.echo(f"{shown}; first call {seconds_text(one.first_seconds)}{before}")
 
 
 # Tables and JSON
@@ -227,12 +244,14 @@ def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
 def print_run_facts(run: Run) -> None:
     """What was asked for and what was found out, but for the times."""
     unread = OF_THE_OTHER_TASK[run.spec.workload.task]
+    if run.spec.workload.is_function:
+        unread += NOT_OF_FUNCTIONS
     for part in (run.spec.workload, run.spec.variant, run.spec.measurement):
         facts = {name: value for name, value in part if name not in unread}
         _print_facts(type(part).__name__, facts)
     for title in ("environment", "prepared", "activity", "aftermath"):
         if part := getattr(run, title):
-            facts = {name: value for name, value in part if name != "event"}
+            facts = {name: value for name, value in part if name not in ("event", *unread)}
             if title == "aftermath":
                 facts |= {"effective": "; ".join(map(finding_text, part.effective or ()))}
                 facts |= {"parity": part.parity and f"{part.parity.verdict}, {part.parity.text}"}
@@ -240,10 +259,11 @@ def print_run_facts(run: Run) -> None:
 
 
 def _print_facts(title: str, facts: dict[str, Any]) -> None:
-    click.echo(f"\n{title.lower()}")
-    for name, value in facts.items():
-        if value is not None and value != () and value != "":
-            click.echo(f"  {name}: {value}")
+    known = {name: value for name, value in facts.items() if value not in (None, (), {}, "")}
+    if known:
+        click.echo(f"\n{title.lower()}")
+    for name, value in known.items():
+        click.echo(f"  {name}: {value}")
 
 
 def _answer_row(pair: pairing.Comparison) -> tuple[str, ...]:
@@ -261,10 +281,30 @@ def _answer_row(pair: pairing.Comparison) -> tuple[str, ...]:
     )
 
 
+def geometric_means(pairs: Sequence[pairing.Comparison]) -> list[dict[str, Any]]:
+    """Of the speedups, one for each task and variant: a mean over several would be of nothing."""
+    groups: dict[tuple[str, Variant], list[float]] = defaultdict(list)
+    for pair in pairs:
+        task = "function" if pair.workload.is_function else pair.workload.task
+        groups[task, pair.candidate.variant].append(pair.speedup.ratio)
+    return [
+        {
+            "task": task,
+            "variant": variant.name,
+            "matched": len(ratios),
+            "ratio": stats.geometric_mean(ratios),
+        }
+        for (task, variant), ratios in groups.items()
+    ]
+
+
 def as_json(found: pairing.Comparisons) -> dict[str, Any]:
+    """`geomean` is None where there are several: `geomeans` holds one a task and variant."""
+    means = geometric_means(found.pairs)
     return {
         "matched": len(found.pairs),
-        "geomean": found.geometric_mean,
+        "geomean": means[0]["ratio"] if len(means) == 1 else None,
+        "geomeans": means,
         "left_out": [
             {"runs": [run.id for run in left.runs], "reason": left.reason}
             for left in found.left_out
@@ -301,7 +341,7 @@ def _inference_json(pair: pairing.Comparison) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     for name, arm in (("baseline", pair.baseline), ("candidate", pair.candidate)):
-        for q, seconds in zip(PERCENTILES, arm.percentiles(*PERCENTILES), strict=True):
+        for q, seconds in percentiles_shown(arm).items():
             found[f"{name}_p{q}_seconds"] = seconds
         found[f"{name}_first_seconds"] = arm.first_seconds(start_shown(arm))
         found[f"{name}_compile_seconds"] = arm.compile_seconds(start_shown(arm))
@@ -314,4 +354,5 @@ def _break_even_json(
 ) -> dict[str, Any] | None:
     if found is None:
         return None
-    return {"kind": found.kind, pair.unit: found.epoch, "projected": found.projected}
+    kind = pair.unit if found.kind == "epoch" else found.kind
+    return {"kind": kind, pair.unit: found.epoch, "projected": found.projected}

@@ -196,7 +196,8 @@ with header.container(horizontal=True, width="content"):
         icon=":material/download:",
         on_click="ignore",
         disabled=not matching,
-        help="One row an epoch, every stored fact of the runs that the filter shows.",
+        help="One row an epoch (of inference a block of iterations), every stored fact of the "
+        "runs that the filter shows.",
     )
 if not matching:
     st.markdown("No run matches.")

@@ -17,11 +17,11 @@ from typing import Any, get_args
 import pytest
 
 from bench_core import cli, presets, worker
-from bench_core.events import Aftermath, Parity
+from bench_core.events import Activity, Aftermath, Parity
 from bench_core.paths import CHECKOUT
 from bench_core.spec import Execution, Experiment, Measurement, RunSpec, Variant, Workload
 from bench_core.store import Store
-from tests.planted import plant_run, planted_experiment
+from tests.planted import environment, plant_run, planted_experiment
 
 SMALL = ["--model", "small_cnn", "--samples", "64", "--image-size", "32", "--pipeline", "cached"]
 
@@ -143,7 +143,8 @@ def check_the_answer(output: str, model: str, names: list[str]) -> None:
         ]
         assert [row[0] for row in rows] == names, title
         for row in rows:
-            assert all(re.fullmatch(r"[\d.]+\s(s|ms|µs)", cell) for cell in row[1:4]), row
+            # The median; a dozen calls have no p99, and an empty cell is no cell here.
+            assert re.fullmatch(r"[\d.]+\s(s|ms|µs)", row[1]), row
         for row in rows[1:]:
             assert "first look" in row and any(cell.endswith("×") for cell in row), row
     for name in names[1:]:
@@ -282,7 +283,7 @@ def test_compare_as_json_has_the_documented_keys(data):
     answered = command("compare", "--json")
     assert answered.returncode == 0, answered.stderr
     found = json.loads(answered.stdout)
-    assert set(found) == {"matched", "geomean", "left_out", "pairs"}
+    assert set(found) == {"matched", "geomean", "geomeans", "left_out", "pairs"}
     assert found["matched"] == len(found["pairs"]) == 2
     assert 1.0 < found["geomean"] < 1.1
     assert len(found["left_out"]) == 1
@@ -325,6 +326,9 @@ SPECS = [
     RunSpec(workload=infers(backward=True, memory_layout="channels_last")),
     RunSpec(workload=infers(pipeline="cached", dataset="cifar10", loader_workers=2)),
     RunSpec(workload=infers(model="yolov7", image_size=640, batch_size=3)),
+    RunSpec(workload=infers(pipeline="on_the_fly")),
+    RunSpec(workload=infers(pipeline="on_the_fly", batch_size=1, samples=1024)),
+    RunSpec(workload=infers(samples=1024)),
     *(
         RunSpec(workload=infers(), variant=Variant(execution=execution))
         for execution in ("export_aot", "jit_trace_frozen", "onednn_graph")
@@ -383,7 +387,7 @@ def planted_inference(store: Store, **fields: Any) -> Experiment:
 
 def test_three_runs_an_arm_of_inference_have_an_interval_and_every_arm_its_facts(data):
     with Store() as store:
-        planted_inference(store, batch_sizes=(1, 8), precisions=("fp32", "bf16"))
+        planted_inference(store, batch_sizes=(1, 8), precisions=("fp32", "bf16"), iterations=300)
         planted_experiment(store, models=("resnet101",))
     output = command("compare").stdout
     assert "Pays off from epoch 14" in output and "resnet101" in output
@@ -422,13 +426,62 @@ def test_a_function_over_sizes_ends_with_the_size_from_which_on_it_pays(data):
     output = command("compare").stdout
     assert "elements/s" in output and "images/s" not in output
     assert "compiling seems to pay from n = 10\u202f000 on" in output
+    listed = command("list").stdout
+    assert "n = 10\u202f000" in listed and "batch" not in listed
+
+
+def test_sizes_on_machines_that_differ_make_no_common_sentence(data):
+    """As many threads and one device, or the size from which on it pays is of no machine."""
+    compiled = (Variant(), Variant(execution="compile"))
+    with Store() as store:
+        for threads, sizes in ((1, (1000,)), (2, (10**4, 10**6))):
+            experiment = planted_inference(
+                store, models=("function:sin_cos",), batch_sizes=sizes, repeats=1,
+                variants=compiled,
+            )  # fmt: skip
+            for run in store.runs(experiment.id):
+                store.set_environment(run.number, environment("CPU", threads=threads))
+    sentences = [line for line in command("compare").stdout.splitlines() if "to pay" in line]
+    assert len(sentences) == 1
+    assert "from n = 10\u202f000 on, the smallest measured" in sentences[0]
+
+
+def test_an_arm_is_shown_with_those_of_its_runs_that_its_speedup_is_of(data):
+    """One run compiled nothing and is as fast as eager: it must not move the arm's median."""
+    with Store() as store:
+        experiment = planted_inference(store, variants=(Variant(), Variant(execution="compile")))
+        runs = store.runs(experiment.id)
+        nothing = next(run for run in runs if run.spec.variant.execution == "compile")
+        store.set_activity(nothing.number, Activity())
+    output = command("compare").stdout
+    [(eager, compiled)] = arm_tables(output).values()
+    assert (eager[-1], compiled[-1]) == ("3", "2")
+    assert f"left out: run {nothing.number}: asked for compile, but nothing was compiled" in output
 
 
 def test_compare_as_json_says_what_the_seconds_of_inference_are_of(data):
     with Store() as store:
-        planted_inference(store)
+        planted_inference(store, iterations=300)
         planted_experiment(store, models=("resnet101",))
-    inference, training = json.loads(command("compare", "--json").stdout)["pairs"]
+        planted_experiment(store, models=("resnet50",))
+        planted_inference(
+            store, models=("function:sin_cos",), batch_sizes=(1000,), iterations=50, repeats=1,
+            variants=(Variant(), Variant(execution="compile")),
+        )  # fmt: skip
+    found = json.loads(command("compare", "--json").stdout)
+    inference, training, _, function = found["pairs"]
+    means = [(mean["task"], mean["variant"], mean["matched"]) for mean in found["geomeans"]]
+    assert means == [
+        ("infer", "onednn_graph", 1),
+        ("train", "compile", 2),
+        ("function", "compile", 1),
+    ]
+    assert found["geomean"] is None, "speedups of several tasks and variants have no common mean"
+    assert found["geomeans"][0]["ratio"] == pytest.approx(inference["speedup"])
+    assert (training["break_even_cold"]["kind"], inference["break_even_cold"]["kind"]) == (
+        "epoch", "iteration",
+    )  # fmt: skip
+    assert function["candidate_p90_seconds"] and function["candidate_p99_seconds"] is None
     assert (training["unit"], inference["unit"]) == ("epoch", "iteration")
     assert training["break_even_cold"]["epoch"] == 14
     assert inference["break_even_cold"]["iteration"] > 1
@@ -448,7 +501,11 @@ def test_list_and_show_count_iterations_of_inference(data):
     assert re.search(r"onednn_graph +done +80 +3[23]\.\d\sms", inference)
     shown = command("show", "2").stdout
     assert re.search(r"steady from iteration \d+: median 3[23]\.\d\sms", shown)
-    assert re.search(r"p50 3[23]\.\d\sms, p90 .*; first call 2\.2\d\ss", shown)
+    assert re.search(
+        r"p50 3[23]\.\d\sms, p90 .*; first call 2\.2\d\ss, of which trace 1\.30\ss", shown
+    )
+    assert "p99" not in shown, "of 77 calls it would be the slowest one"
+    assert "steps_per_epoch" not in shown and "{}" not in shown
     assert "effective: oneDNN Graph: 22 fused groups" in shown
     assert "parity: same, its outputs agree with eager's" in shown
     assert "epochs:" not in shown and "--task infer" in shown

@@ -166,8 +166,10 @@ def test_inference_takes_its_iterations_and_no_epochs() -> None:
 
 
 def test_a_forward_costs_a_third_of_a_training_step_and_compiles_faster() -> None:
-    forward, backward = (presets.table_step_seconds(infers(backward=b)) for b in (False, True))
-    training = RunSpec(workload=resnet18(batch_size=1))
+    forward, backward = (
+        presets.table_step_seconds(infers(backward=b, threads=1)) for b in (False, True)
+    )
+    training = RunSpec(workload=resnet18(batch_size=1, threads=1))
     assert 0.2 < forward / presets.table_step_seconds(training) < 0.4
     assert 2.5 < backward / forward < 3
     compiled = training.changed(variant=COLD)

@@ -253,9 +253,10 @@ def test_the_summary_is_one_row_a_run_with_what_is_computed(store):
     assert [measured[f"p{q}_seconds"] for q in (50, 90, 99)] == [""] * 3
 
 
-def inferred(store: Store) -> list[Run]:
+def inferred(store: Store, iterations: int = 60) -> list[Run]:
     experiment = planted_experiment(
-        store, models=("resnet18",), machine="CPU", batch_sizes=(1,), repeats=1, iterations=60,
+        store, models=("resnet18",), machine="CPU", batch_sizes=(1,), repeats=1,
+        iterations=iterations,
         variants=(Variant(), Variant(execution="onednn_graph"), Variant(execution="compile")),
         workload={"task": "infer"},
     )  # fmt: skip
@@ -297,12 +298,12 @@ def test_training_keeps_no_lists_of_single_times(store):
 
 
 def test_the_summary_of_inference_has_percentiles_the_first_call_and_what_really_happened(store):
-    runs = inferred(store)
+    runs = inferred(store, iterations=120)
     stored = store.epochs([run.number for run in runs])
     file = io.StringIO(newline="")
     write_summary(file, [measure(run, stored[run.number]) for run in runs])
     eager, onednn, compiled = csv.DictReader(io.StringIO(file.getvalue(), newline=""))
-    assert (eager["unit"], eager["measured"], eager["steady_from"]) == ("iteration", "60", "4")
+    assert (eager["unit"], eager["measured"], eager["steady_from"]) == ("iteration", "120", "4")
     steady = sorted(s for block in stored[runs[0].number] for s in block.step_seconds)
     assert min(steady) < float(eager["p50_seconds"]) <= float(eager["p90_seconds"])
     assert float(eager["p90_seconds"]) < float(eager["p99_seconds"]) < max(steady)
@@ -313,6 +314,16 @@ def test_the_summary_of_inference_has_percentiles_the_first_call_and_what_really
     assert (onednn["effective"], onednn["parity"]) == ("oneDNN Graph: 22 fused groups", "same")
     assert float(compiled["compile_seconds"]) == 31.0
     assert eager["effective"] == eager["parity"] == ""
+
+
+def test_a_percentile_of_too_few_steady_iterations_is_empty(store):
+    for iterations, known in ((12, (50,)), (13, (50, 90)), (102, (50, 90)), (103, (50, 90, 99))):
+        [eager, *_] = inferred(store, iterations)
+        file = io.StringIO(newline="")
+        write_summary(file, [measure(eager, store.epochs([eager.number])[eager.number])])
+        [row] = csv.DictReader(io.StringIO(file.getvalue(), newline=""))
+        assert row["steady_count"] == str(iterations - 3)
+        assert tuple(q for q in (50, 90, 99) if row[f"p{q}_seconds"]) == known
 
 
 def test_what_was_not_got_is_said_in_the_summary(store):
@@ -326,8 +337,8 @@ def test_what_was_not_got_is_said_in_the_summary(store):
     assert row["effective"] == "mode max-autotune: too few multiprocessors (not met)"
 
 
-def test_writing_needs_the_standard_library_and_pydantic_only():
-    heavy = "pandas numpy scipy plotly streamlit torch"
+def test_writing_needs_none_of_the_large_packages():
+    heavy = "pandas scipy plotly streamlit torch"
     probe = (
         f"import sys, bench_core.result_csv\nprint(sorted(set({heavy.split()}) & set(sys.modules)))"
     )
