@@ -422,6 +422,7 @@ def test_an_arm_has_its_percentiles_throughput_and_first_answer(store):
     assert frame["Pays off from"]["compile"] == "never"
     assert frame["Pays off from"]["onednn_graph"].startswith("about iteration 1")
     assert "Faster in 1 of 2 comparisons, most on CPU with resnet18, onednn_graph" in said(at)
+    assert "resnet18 on CPU with onednn_graph is even at about iteration 1" in said(at)
 
 
 def test_each_variant_has_a_mean_of_its_own(store):
