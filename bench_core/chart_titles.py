@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from bench_core.figures import Line, Saved, place_text
-from bench_core.latency_figures import FEWEST_ITERATIONS
-from bench_core.measured import Measured, cache_found
+from bench_core.measured import PERCENTILES, Measured, cache_found
 from bench_core.stats import percentiles
 from bench_core.units import counted, duration_text, seconds_text
 
@@ -153,7 +152,7 @@ def tails_title(latencies: Mapping[str, Sequence[float]]) -> str:
     arms = [arm for arm, seconds in latencies.items() if len(seconds)]
     if not arms:
         return "No steady iteration yet"
-    few = any(len(latencies[arm]) < FEWEST_ITERATIONS[99] for arm in arms)
+    few = any(len(latencies[arm]) < PERCENTILES[99] for arm in arms)
     tails = {arm: percentiles(latencies[arm], [90 if few else 99])[0] for arm in arms}
     shown = [arms[-1], arms[0]] if len(arms) > 1 else arms
     words = ", ".join(f"{seconds_text(tails[arm])} with {arm}" for arm in shown)

@@ -14,9 +14,8 @@ from bench_core.events import Finding
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
 from bench_core.sizes import sizes_text
-from bench_core.spec import Cache, Execution, Workload
+from bench_core.spec import Cache, Execution
 from bench_core.units import (
-    count_text,
     counted,
     interval_text,
     rate_text,
@@ -24,9 +23,6 @@ from bench_core.units import (
     seconds_text,
 )
 
-PERCENTILES = (50, 90, 99)
-# Of fewer steady iterations in a run that percentile would be the slowest one or two.
-ITERATIONS_FOR = {50: 1, 90: 10, 99: 100}
 # What the seconds before the first call went into.
 MADE_BY: dict[Execution, str] = {
     "export_aot": "export",
@@ -45,11 +41,11 @@ RUN_HEAD = (
 
 def run_row(one: Measured) -> tuple[str, ...]:
     work, variant = one.run.spec.workload, one.run.spec.variant
-    shown = percentiles_shown(Arm(variant.arm, (one,)))
+    shown = Arm(variant.arm, (one,)).known_percentiles()
     return (
         str(one.run.number),
         work.model,
-        size_text(work),
+        work.size_text,
         work.precision,
         variant.name,
         variant.cache or "",
@@ -68,23 +64,6 @@ def _making_text(execution: Execution, before: float, compiling: float | None) -
         return seconds_text(compiling) if compiling else ""
     seconds = before + (compiling or 0.0)
     return f"{seconds_text(seconds)} {MADE_BY[execution]}" if seconds else ""
-
-
-def size_text(work: Workload) -> str:
-    """`batch 16`; of a function, whose input has that size, `n = 10 000`."""
-    if work.is_function:
-        return f"n = {count_text(work.batch_size)}"
-    return f"batch {work.batch_size}"
-
-
-def percentiles_shown(arm: Arm) -> dict[int, float | None]:
-    """PERCENTILES of an arm's steady iterations, in seconds; None where its runs have too few."""
-    fewest = min((len(m.steady_seconds) for m in arm.runs if m.steady_seconds), default=0)
-    found = arm.percentiles(*PERCENTILES) if fewest else [None] * len(PERCENTILES)
-    return {
-        q: seconds if fewest >= ITERATIONS_FOR[q] else None
-        for q, seconds in zip(PERCENTILES, found, strict=True)
-    }
 
 
 # Arms beside each other
@@ -113,7 +92,7 @@ def arm_tables(measured: list[Measured], found: pairing.Comparisons) -> list[Arm
     tables = []
     for arms in _cells(measured):
         run = arms[0].runs[0].run
-        rated = _rate_head(run.spec.workload)
+        rated = f"{run.spec.workload.thing}s/s"
         beside = [
             next(
                 (compared[m.run.number] for m in arm.runs if m.run.number in compared), (arm, None)
@@ -159,7 +138,7 @@ def _conditions(run: Run) -> str:
     """`resnet18 on laptop (cpu): batch 8, bf16, 224 px, no_grad`."""
     work = run.spec.workload
     words = [
-        size_text(work),
+        work.size_text,
         work.precision,
         "" if work.is_function else f"{work.image_size} px",
         "" if work.pipeline == "resident" else work.pipeline,
@@ -171,17 +150,12 @@ def _conditions(run: Run) -> str:
     return f"{work.model} on {run.machine} ({run.spec.device}): {', '.join(filter(None, words))}"
 
 
-def _rate_head(work: Workload) -> str:
-    kind = work.model.partition(":")[0]
-    return {"function": "elements/s", "file": "samples/s"}.get(kind, "images/s")
-
-
 def _arm_row(arm: Arm, pair: pairing.Comparison | None) -> tuple[str, ...]:
     cache = start_shown(arm)
     before = fmean(one.execution_seconds for one in arm.runs)
     return (
         arm.variant.name,
-        *map(seconds_text, percentiles_shown(arm).values()),
+        *map(seconds_text, arm.known_percentiles().values()),
         rate_text(arm.runs[0].run.spec.workload.batch_size / arm.steady_seconds),
         seconds_text(arm.first_seconds(cache)),
         _making_text(arm.variant.execution, before, arm.compile_seconds(cache)),

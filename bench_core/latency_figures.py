@@ -23,24 +23,6 @@ from bench_core.units import NO_BREAK, count_text, seconds_text
 SPREAD = 0.5
 FEWEST_PIXELS_APART = 0.06  # of the axis, between two ticks
 ROOM_FOR_NOTES = 1.5
-# Steady iterations of each run below which a percentile is only the slowest call or two.
-FEWEST_ITERATIONS = {90: 10, 99: 100}
-
-
-def known_percentiles(arm: Arm, *qs: int) -> list[float | None]:
-    """An arm's percentiles; None for those that a run of it has too few steady iterations for.
-
-    ValueError: no run with a steady state.
-    """
-    steady = tuple(one for one in arm.runs if one.steady.first is not None)
-    if not steady:
-        raise ValueError(f"{arm.variant.name} has no steady run; ask for percentiles of one")
-    fewest = min(len(one.steady_seconds) for one in steady)
-    found = Arm(arm.variant, steady).percentiles(*qs)
-    return [
-        seconds if fewest >= FEWEST_ITERATIONS.get(q, 1) else None
-        for q, seconds in zip(qs, found, strict=True)
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +50,13 @@ class Latencies:
 
     @classmethod
     def of(cls, arm: Arm, workload: Workload, note: str = "") -> Latencies:
-        p90, p99 = known_percentiles(arm, 90, 99)
+        known = arm.known_percentiles()
         return cls(
             arm=arm.variant.name,
             batch_size=workload.batch_size,
             p50=arm.steady_seconds,
-            p90=p90,
-            p99=p99,
+            p90=known[90],
+            p99=known[99],
             first_seconds=arm.first_seconds("cold") or arm.first_seconds(),
             precision=workload.precision,
             note=note,

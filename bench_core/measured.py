@@ -15,6 +15,9 @@ from bench_core.spec import Cache, Variant
 
 # Warm-up of an inference run by the book: what fuses at run time settles within three calls.
 FIRST_ITERATIONS = 3
+# Those that are shown, with the steady iterations of a run below which each is only the slowest
+# call or two.
+PERCENTILES = {50: 1, 90: 10, 99: 100}
 # Single calls are hit by other programs more often than epochs: fewer make no new level.
 SHORTEST_LEVEL = 6
 # Parity's verdicts, the worst last.
@@ -138,6 +141,14 @@ class Arm:
         """
         of_runs = [stats.percentiles(m.steady_seconds, qs) for m in self.runs if m.steady_seconds]
         return [stats.geometric_mean(values) for values in zip(*of_runs, strict=True)]
+
+    def known_percentiles(self) -> dict[int, float | None]:
+        """PERCENTILES by number; None for those that a run has too few steady iterations for."""
+        fewest = min((len(m.steady_seconds) for m in self.runs if m.steady_seconds), default=0)
+        return {
+            q: self.percentiles(q)[0] if fewest >= enough else None
+            for q, enough in PERCENTILES.items()
+        }
 
     def excess_seconds(self, cache: Cache | None) -> float | None:
         """Mean start-up excess of the runs that started from `cache` (None: of all)."""

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 from bench_core import stats
 from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared
-from bench_core.inference_tables import finding_text, percentiles_shown
+from bench_core.inference_tables import finding_text
 from bench_core.measured import Arm, Measured
 from bench_core.result_columns import MEANINGS, SUMMARY_MEANINGS
 from bench_core.run import Run
@@ -184,7 +184,7 @@ def _percentile(one: Measured, q: int) -> float | None:
     """Of the steady iterations. A handful of epochs has no percentiles worth the name."""
     if one.unit == "epoch":
         return None
-    return percentiles_shown(Arm(one.run.spec.variant.arm, (one,)))[q]
+    return Arm(one.run.spec.variant.arm, (one,)).known_percentiles()[q]
 
 
 def _effective(run: Run) -> str | None:

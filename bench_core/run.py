@@ -54,5 +54,4 @@ class Run:
 
     def _title(self, variant: str) -> str:
         work = self.spec.workload
-        size = f"n = {work.batch_size}" if work.is_function else f"batch {work.batch_size}"
-        return f"{work.model.removeprefix('function:')}, {variant}, {size}"
+        return f"{work.model.removeprefix('function:')}, {variant}, {work.size_text}"

@@ -298,6 +298,20 @@ class Workload(Frozen):
         return self.model.startswith("function:")
 
     @property
+    def size_text(self) -> str:
+        """`batch 16`; of a function, whose input has that size, `n = 10 000`."""
+        if self.is_function:
+            return f"n\u00a0=\u00a0{self.batch_size:,}".replace(",", "\u202f")
+        return f"batch {self.batch_size}"
+
+    @property
+    def thing(self) -> Literal["image", "element", "sample"]:
+        """What a second has many of. A model from a file may be fed anything."""
+        if self.is_function:
+            return "element"
+        return "sample" if self.model.startswith("file:") else "image"
+
+    @property
     def remainder(self) -> int:
         """Samples in the ragged last batch; 0 when there is none."""
         return 0 if self.drop_last else self.samples % self.batch_size

@@ -13,8 +13,6 @@ import click
 from bench_core import events, inference_tables, pairing, stats
 from bench_core.inference_tables import (
     finding_text,
-    percentiles_shown,
-    size_text,
     start_shown,
 )
 from bench_core.measured import Arm, Measured
@@ -108,7 +106,7 @@ class Progress:
 def described(spec: RunSpec) -> str:
     """`resnet18, batch 16, fp32, compile, cold cache`."""
     work, variant = spec.workload, spec.variant
-    return f"{work.model}, {size_text(work)}, {work.precision}, {variant.name_with_cache}"
+    return f"{work.model}, {work.size_text}, {work.precision}, {variant.name_with_cache}"
 
 
 def print_runs(measured: list[Measured]) -> None:
@@ -224,7 +222,7 @@ def print_series(one: Measured) -> None:
         f"spread {steady.spread:.1%}"
     )
     if one.unit == "iteration":
-        found = percentiles_shown(Arm(one.run.spec.variant.arm, (one,)))
+        found = Arm(one.run.spec.variant.arm, (one,)).known_percentiles()
         shown = ", ".join(f"p{q} {seconds_text(s)}" for q, s in found.items() if s is not None)
         made = inference_tables.MADE_BY.get(one.run.spec.variant.execution)
         before = f", of which {made} {seconds_text(one.execution_seconds)}" if made else ""
@@ -341,7 +339,7 @@ def _inference_json(pair: pairing.Comparison) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     for name, arm in (("baseline", pair.baseline), ("candidate", pair.candidate)):
-        for q, seconds in percentiles_shown(arm).items():
+        for q, seconds in arm.known_percentiles().items():
             found[f"{name}_p{q}_seconds"] = seconds
         found[f"{name}_first_seconds"] = arm.first_seconds(start_shown(arm))
         found[f"{name}_compile_seconds"] = arm.compile_seconds(start_shown(arm))

@@ -17,7 +17,7 @@ from bench_core.spec import Experiment
 from bench_core.store import Store
 from bench_core.units import count_text, counted, duration_text
 from pages.parts import live_cards, live_charts
-from pages.parts.kinds import model_text, size_text
+from pages.parts.kinds import model_text
 from pages.parts.live_endings import draw_answers, draw_failures, draw_left_out
 from pages.parts.live_metrics import draw_metrics
 from pages.parts.live_reading import (
@@ -87,7 +87,7 @@ def conditions_of(reading: Reading) -> str:
     """`batch 16 · fp32 · 1 000 samples an epoch · 30 epochs · 2 runs an arm`."""
     experiment, spec = reading.experiment, reading.runs[0].spec
     work = spec.workload
-    words = [size_text(work), work.precision]
+    words = [work.size_text, work.precision]
     if work.task == "train":
         words.append(f"{count_text(work.samples)} samples an epoch")
     else:

@@ -14,7 +14,6 @@ import streamlit as st
 
 from bench_core.inference_tables import start_shown
 from bench_core.latency_figures import (
-    FEWEST_ITERATIONS,
     Latencies,
     first_against_steady,
     latency_bars,
@@ -22,7 +21,7 @@ from bench_core.latency_figures import (
     latency_by_precision,
     throughput_by_batch,
 )
-from bench_core.measured import Arm
+from bench_core.measured import PERCENTILES, Arm
 from bench_core.pairing import Comparison
 from bench_core.sizes import sizes_text
 from bench_core.spec import EXECUTION_WORDS
@@ -43,7 +42,6 @@ from pages.parts.comparison_words import (
     vary_in,
     vary_in_size_only,
 )
-from pages.parts.kinds import size_text, thing_of
 from pages.parts.text import plain
 
 EMPTY_CELL = float("nan")
@@ -106,12 +104,12 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
                     (
                         "p90",
                         "Nine in ten of a run's steady iterations end within this time. Empty "
-                        f"below {FEWEST_ITERATIONS[90]} of them.",
+                        f"below {PERCENTILES[90]} of them.",
                     ),
                     (
                         "p99",
                         "All but one in a hundred of them end within this time. Empty below "
-                        f"{FEWEST_ITERATIONS[99]} of them.",
+                        f"{PERCENTILES[99]} of them.",
                     ),
                 )
             },
@@ -171,7 +169,7 @@ def _row(arm: Arm, pair: Comparison, against: Comparison | None = None) -> dict[
 
 
 def _rate_head(pair: Comparison) -> str:
-    return f"{thing_of(pair.workload).capitalize()}s/s"
+    return f"{pair.workload.thing.capitalize()}s/s"
 
 
 def _rate(a_second: float) -> str:
@@ -190,14 +188,14 @@ def latency_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
         caption = f"{where}. Mark: median; its bar: to the 90th percentile; dash: the 99th."
         figure, height = latency_by_batch(points, title=title), 290
     else:
-        caption = f"{where}, {size_text(chosen.workload)}. Bar: median, with its speedup."
+        caption = f"{where}, {chosen.workload.size_text}. Bar: median, with its speedup."
         figure, height = latency_bars(points, title=title), _height(len(points))
     chart_card(title, caption, figure, "latency", height=height)
 
 
 def throughput_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     points = points_of([pair for pair in pairs if vary_in("batch_size", pair, chosen)])
-    title = throughput_title(points, chosen.baseline.variant.name, thing_of(chosen.workload))
+    title = throughput_title(points, chosen.baseline.variant.name, chosen.workload.thing)
     caption = (
         f"{chosen.workload.model} on {chosen.machine}, {chosen.workload.precision}: batch size / "
         "median latency, one call after the other."
@@ -222,7 +220,7 @@ def precision_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     points = points_of([pair for pair in pairs if vary_in("precision", pair, chosen)])
     title = precision_title(points)
     caption = (
-        f"{chosen.workload.model} on {chosen.machine}, {size_text(chosen.workload)}: median "
+        f"{chosen.workload.model} on {chosen.machine}, {chosen.workload.size_text}: median "
         f"latency, and the speedup against {chosen.baseline.variant.name} of the same precision."
     )
     figure = latency_by_precision(points, title=title)

@@ -25,7 +25,7 @@ from pages.parts.comparison_words import (
     speedup_cells,
     unmet_text,
 )
-from pages.parts.kinds import kind_of, size_text
+from pages.parts.kinds import kind_of
 from pages.parts.run_table import MACHINE_COLORS, ROWS_WITHOUT_SCROLLING
 from pages.parts.text import plain
 
@@ -48,7 +48,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     frame = pd.DataFrame(rows)
     # On a phone the speedup must be seen without scrolling: what all rows share needs no column.
     one = pairs[0]
-    every_row = {size: size_text(one.workload), "Variant": plain(one.candidate.variant.name)}
+    every_row = {size: one.workload.size_text, "Variant": plain(one.candidate.variant.name)}
     if unit == "iteration":  # whose table has more columns
         every_row = {
             "Machine": f"on {plain(one.machine)}",
@@ -286,7 +286,7 @@ def matrix_card(
     with st.container(border=True, gap="xsmall", height="stretch"):
         st.markdown("**Change of speed by model and machine**")
         arm, work = chosen.candidate.variant.name, chosen.workload
-        words = f"{arm}, {size_text(work)}, {work.precision}"
+        words = f"{arm}, {work.size_text}, {work.precision}"
         st.caption(
             f"{plain(words)}, with the {chosen.unit} from which it pays off, compiled from a cold "
             "cache."

@@ -9,7 +9,7 @@ from bench_core.latency_figures import Latencies
 from bench_core.pairing import COMPILE, Comparison
 from bench_core.units import count_text, rate_text, seconds_text
 from pages.parts.comparison_words import speedup_cells
-from pages.parts.kinds import model_text, size_text
+from pages.parts.kinds import model_text
 
 
 def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
@@ -20,11 +20,11 @@ def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
         name = best.candidate.variant.name
         return (
             f"{name[0].upper()}{name[1:]} takes {seconds_text(best.candidate.steady_seconds)} "
-            f"an {best.unit} at {size_text(best.workload)}, "
+            f"an {best.unit} at {best.workload.size_text}, "
             f"{best.baseline.variant.name} {seconds_text(best.baseline.steady_seconds)}"
         )
     if len(ordered) == 1:
-        return f"{speedup_cells(ordered[0])[0]} at {size_text(ordered[0].workload)}"
+        return f"{speedup_cells(ordered[0])[0]} at {ordered[0].workload.size_text}"
     best = max(ordered, key=lambda pair: pair.speedup.ratio)
     worst = min(ordered, key=lambda pair: pair.speedup.ratio)
     where = f"on {best.machine}"
@@ -35,7 +35,7 @@ def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
     if low <= high:
         return f"No change with the {sizes} shown {where}"
     most, least = (
-        f"{speedup_cells(pair)[0]} at {size_text(pair.workload)}" for pair in (best, worst)
+        f"{speedup_cells(pair)[0]} at {pair.workload.size_text}" for pair in (best, worst)
     )
     return f"{most}, {least} {where}"
 

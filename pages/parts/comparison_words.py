@@ -13,7 +13,7 @@ from bench_core.run import Run
 from bench_core.sizes import sizes_text, sizes_that_pay
 from bench_core.stats import BreakEven, geometric_mean
 from bench_core.units import counted, interval_text, percent_text, ratio_text, seconds_text
-from pages.parts.kinds import size_text, workload_words
+from pages.parts.kinds import workload_words
 
 
 def answer(found: Comparisons) -> tuple[str, str]:
@@ -78,7 +78,7 @@ def _sweep_detail(pairs: Sequence[Comparison]) -> str:
     ordered = sorted(pairs, key=lambda pair: pair.workload.batch_size)
     one = next((pair for pair in ordered if pair.workload.batch_size == at), ordered[-1])
     steady = [seconds_text(arm.steady_seconds) for arm in (one.candidate, one.baseline)]
-    words = f"At {size_text(one.workload)}: {one.verdict_text}, {steady[0]} against {steady[1]}."
+    words = f"At {one.workload.size_text}: {one.verdict_text}, {steady[0]} against {steady[1]}."
     return " ".join(filter(None, (words, one.pays_off_text)))
 
 
@@ -93,7 +93,7 @@ def _where(pair: Comparison, pairs: Sequence[Comparison]) -> str:
     words = [f"on {pair.machine} with {pair.workload.model}"]
     for of in (
         lambda one: one.candidate.variant.name,
-        lambda one: size_text(one.workload),
+        lambda one: one.workload.size_text,
         lambda one: one.workload.precision,
     ):
         if len({of(one) for one in pairs}) > 1:

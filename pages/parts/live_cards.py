@@ -17,7 +17,7 @@ from bench_core.units import (
     duration_text,
     estimate_text,
 )
-from pages.parts.kinds import model_text, size_text
+from pages.parts.kinds import model_text
 from pages.parts.live_reading import (
     QUEUE_SECONDS,
     Reading,
@@ -110,7 +110,7 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
     clock, place = 0.0, 0
     for run in sorted(waiting, key=lambda run: (run.status != "running", run.number)):
         work = run.spec.workload
-        words = [model_text(work.model), size_text(work)]
+        words = [model_text(work.model), work.size_text]
         words += [work.precision] * (work.precision != "fp32")
         rows["Run"].append(" · ".join(words))
         rows["Variant"].append([_arm(run)])

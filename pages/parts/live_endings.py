@@ -16,7 +16,6 @@ from bench_core.spec import Experiment
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.store import Store
 from bench_core.units import bytes_text, counted
-from pages.parts.kinds import size_text
 from pages.parts.live_reading import Reading, cell_names
 from pages.parts.text import plain
 
@@ -166,7 +165,7 @@ def _smaller_batch(experiment: Experiment, run: Run) -> None:
         batch_sizes=(half,),
         precisions=(work.precision,),
     )
-    size = size_text(smaller.runs()[0].workload)
+    size = smaller.runs()[0].workload.size_text
     with Store() as store:
         queued = store.experiment(smaller.id) is not None
     if queued:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from bench_core.latency_figures import FEWEST_ITERATIONS, known_percentiles
-from bench_core.measured import Arm, Measured
+from bench_core.measured import PERCENTILES, Arm, Measured
 from bench_core.pairing import Comparison
 from bench_core.progress import clock_text
 from bench_core.stats import RUNS_FOR_A_VERDICT
@@ -19,7 +18,6 @@ from bench_core.units import (
     rate_text,
     seconds_text,
 )
-from pages.parts.kinds import thing_of
 from pages.parts.live_charts import steady_seconds
 from pages.parts.live_reading import Cell, Reading
 from pages.parts.text import plain
@@ -38,7 +36,7 @@ def draw_metrics(cell: Cell, reading: Reading, needs: Mapping[int, float]) -> No
             _metric("Steady epoch", *_steady(cell, pair), STEADY)
             _metric("Compiling", *_compiling(cell, reading.now, unended), COMPILING)
         else:
-            thing = thing_of(cell.measured[0].run.spec.workload)
+            thing = cell.measured[0].run.spec.workload.thing
             _metric("First call", *_first_call(cell, pair, reading.now), FIRST_CALL)
             _metric("p90 · p99", *_tails(cell, pair), TAILS)
             _metric(f"{thing.capitalize()}s per second", *_rate(cell, pair), RATE)
@@ -68,7 +66,7 @@ FIRST_CALL = (
 TAILS = (
     "Nine in ten, and 99 in a hundred, of all steady iterations end within these times: what "
     "start-up and compiling took is not among them. Empty where a run has fewer than "
-    f"{FEWEST_ITERATIONS[90]}, or {FEWEST_ITERATIONS[99]}, of them."
+    f"{PERCENTILES[90]}, or {PERCENTILES[99]}, of them."
 )
 RATE = (
     "Batch size, or the size of a function's input, over the median steady iteration: one call "
@@ -238,7 +236,7 @@ def _first_call(cell: Cell, pair: Comparison | None, now: float) -> tuple[str, s
 
 
 def _tails(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
-    return _of_steady(cell, pair, lambda arm: pair_text(*known_percentiles(arm, 90, 99)))
+    return _of_steady(cell, pair, _tail_text)
 
 
 def _rate(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
@@ -253,6 +251,11 @@ def _of_steady(cell: Cell, pair: Comparison | None, told: Callable[[Arm], str]) 
     if arm is None:
         return "", below or "needs 3 steady iterations"
     return told(arm), below or arm.variant.name
+
+
+def _tail_text(arm: Arm) -> str:
+    known = arm.known_percentiles()
+    return pair_text(known[90], known[99])
 
 
 def pair_text(low: float | None, high: float | None) -> str:

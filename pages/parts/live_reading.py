@@ -20,7 +20,7 @@ from bench_core.progress import as_of, baseline_of, moment_after
 from bench_core.run import ENDED, Run
 from bench_core.spec import Experiment
 from bench_core.store import Store
-from pages.parts.kinds import model_text, size_text
+from pages.parts.kinds import model_text
 from pages.parts.measured import measured_runs
 
 REPLAY_SPEED = 10.0
@@ -180,7 +180,7 @@ def cell_names(experiment: Experiment, runs: Sequence[Run]) -> dict[int, str]:
     names = {}
     for run in runs:
         work = run.spec.workload
-        words = [model_text(work.model), size_text(work)]
+        words = [model_text(work.model), work.size_text]
         if len(experiment.precisions) > 1:
             words.append(work.precision)
         names[run.number] = " · ".join(words)

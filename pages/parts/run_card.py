@@ -14,18 +14,16 @@ from bench_core.chart_titles import epochs_title
 from bench_core.events import Activity
 from bench_core.figures import Line, epoch_seconds
 from bench_core.inference_tables import MADE_BY
-from bench_core.latency_figures import known_percentiles
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
 from bench_core.spec import COMPILES, EXECUTION_WORDS
 from bench_core.units import bytes_text, count_text, counted, rate_text, seconds_text
 from pages.parts.comparison_words import parity_text
-from pages.parts.kinds import thing_of, workload_words
+from pages.parts.kinds import workload_words
 from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
 
 CHART_HEIGHT = 220
-PERCENTILES = (50, 90, 99)
 
 
 def run_card(one: Measured) -> None:
@@ -116,10 +114,10 @@ def latencies(one: Measured) -> Iterator[tuple[str, str]]:
     work, count = one.run.spec.workload, len(one.series_seconds)
     if one.steady.first is not None:
         arm = Arm(one.run.spec.variant, (one,))
-        ends = zip(PERCENTILES, known_percentiles(arm, *PERCENTILES), strict=True)
+        ends = arm.known_percentiles().items()
         yield "Steady latency", ", ".join(f"p{q} {seconds_text(p)}" for q, p in ends if p)
         rate = rate_text(work.batch_size / arm.steady_seconds)
-        yield f"{thing_of(work).capitalize()}s a second", rate
+        yield f"{work.thing.capitalize()}s a second", rate
         steady = f"{count_text(one.steady.count)} of {counted(count, 'iteration')}"
         yield "Steady", f"{steady}, from iteration {count_text(one.steady.first + 1)}"
     else:
