@@ -247,7 +247,7 @@ def _experiment(preset: str | None, given: dict[str, Any]) -> Experiment:
     fields: dict[str, Any] = dict(base)
     cache = given.pop("cache")
     for name in ("models", "batch_sizes", "precisions", "repeats"):
-        if value := given.pop(name):
+        if (value := given.pop(name)) not in (None, ()):
             fields[name] = value
     if texts := given.pop("variants"):
         fields["variants"] = tuple(parse_variant(text) for text in texts)

@@ -32,6 +32,7 @@ EAGER = Variant()
 # Above these the times say more about the machine's other work than about the variant.
 LOUD_NEIGHBOURS = 0.1
 WIDE_SPREAD = 0.15
+RUNS_APART = 1.2
 # Equal processes on a quiet machine differ by about this much.
 SCATTER = 0.02
 # How long somebody trains, or serves, who asks what it saves.
@@ -209,7 +210,7 @@ class Comparison:
 
     @property
     def noise_text(self) -> str:
-        """What speaks against these times: other programs, or epochs that scatter too much."""
+        """What speaks against these times: other programs, runs or single times that scatter."""
         runs = [*self.baseline.runs, *self.candidate.runs]
         foreign = [
             epoch.foreign_cpu_share
@@ -222,6 +223,13 @@ class Comparison:
                 f"Other programs used {fmean(foreign):.0%} of this machine's cores meanwhile: "
                 "measure again on a quiet machine."
             )
+        for arm in (self.baseline, self.candidate):
+            apart = max(arm.medians) / min(arm.medians)
+            if apart >= RUNS_APART:
+                return (
+                    f"Runs of {arm.variant.name} differ by {apart:.1f} times: measure again on a "
+                    "quiet machine."
+                )
         spread = max(m.steady.spread or 0.0 for m in runs)
         if spread >= WIDE_SPREAD:
             way_out = {

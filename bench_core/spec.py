@@ -168,7 +168,7 @@ class Workload(Frozen):
     samples: int = Field(default=1024, ge=1)
     drop_last: bool = True
     image_size: int = Field(default=224, ge=8, le=4096)
-    batch_size: int = Field(default=16, ge=1)
+    batch_size: int = Field(default=16, ge=1, le=10**9)
     precision: Precision = "fp32"
     tf32: Literal["default", "off", "on"] = "default"
     memory_layout: Literal["contiguous", "channels_last"] = "contiguous"
@@ -213,8 +213,10 @@ class Workload(Frozen):
         if self.drop_last and self.samples < self.batch_size:
             raise ValueError(
                 f"samples must be at least batch_size with drop_last, got {self.samples} samples "
-                f"for batch_size {self.batch_size}: no step would be left; take more samples, "
-                "a smaller batch, or drop_last=False"
+                f"for batch_size {self.batch_size}: no step would be left; take more samples"
+                + (" or a smaller batch", ", a smaller batch, or drop_last=False")[
+                    self.task == "train"
+                ]
             )
         if self.dataset == "imagefolder" and not self.dataset_path:
             raise ValueError("dataset imagefolder needs dataset_path, the folder of class folders")
@@ -226,7 +228,7 @@ class Workload(Frozen):
         if self.pipeline == "resident" and self.loader_workers:
             raise ValueError(
                 "pipeline resident has no loader, so loader_workers must be 0, "
-                f"got {self.loader_workers}"
+                f"got {self.loader_workers}; choose pipeline on_the_fly or cached"
             )
         return self
 
@@ -248,8 +250,9 @@ class Workload(Frozen):
                     raise ValueError(f"{name} is only read by task train, got {value!r}; remove it")
         if self.backward != (self.grad_mode == "enabled"):
             raise ValueError(
-                f"backward needs grad_mode enabled and nothing else does, got backward "
-                f"{self.backward} with grad_mode {self.grad_mode!r}; leave grad_mode out"
+                "backward needs grad_mode enabled, and without backward it is no_grad or "
+                f"inference_mode, got backward {self.backward} with grad_mode {self.grad_mode!r}; "
+                "leave grad_mode out"
             )
         if self.is_function:
             if self.task == "train":
@@ -479,6 +482,11 @@ class RunSpec(Frozen):
             raise ValueError(
                 f"execution {execution} is for inference, got task 'train'; choose task infer, or "
                 "execution compile"
+            )
+        if execution == "onednn_graph" and work.precision == "fp16":
+            raise ValueError(
+                "execution onednn_graph fuses in fp32 and bf16, got precision 'fp16'; choose one "
+                "of them, or execution jit_trace_frozen"
             )
         if execution == "onednn_graph" and self.device != "cpu":
             raise ValueError(

@@ -147,7 +147,7 @@ def steady_state(
     if left < minimum:
         reason = (
             f"Only {counted(left, unit)} came after {since}; a steady state "
-            f"needs {minimum}. Measure at least {minimum - left} more."
+            f"needs {minimum}. Measure at least {minimum + first - count} more."
         )
         return SteadyState(None, None, None, left, reason)
     steady = seconds[first:]

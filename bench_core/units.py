@@ -174,6 +174,8 @@ def _ratio_decimals(
     digits, exponent = f"{half:e}".split("e")
     decimals = -int(exponent) + (digits[0] == "1")
     decimals = min(max(decimals, 0), most)
+    if low < 3:  # the end of a wide interval: `0` or `1` could be anything
+        decimals = max(decimals, 1)
     # An interval that excludes 1 must not read as if it touched it.
     while decimals < _MOST_DECIMALS_BESIDE_ONE and any(
         float(f"{end:.{decimals}f}") == 1 for end in (low, high) if low > 1 or high < 1

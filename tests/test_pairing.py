@@ -315,6 +315,21 @@ def test_a_first_look_sees_no_difference_within_what_processes_scatter(store):
     assert pair.pays_off_text == ""
 
 
+def test_runs_of_one_arm_that_disagree_are_told(store):
+    inference(store, variants=(EAGER, COMPILE))
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    slow = [
+        block.changed(step_seconds=tuple(3 * seconds for seconds in block.step_seconds))
+        for block in epochs[1]
+    ]
+    found = pairing.comparisons(
+        measure(run, slow if run.number == 1 else epochs[run.number]) for run in runs
+    )
+    [pair] = found.pairs
+    assert pair.noise_text == "Runs of eager differ by 3.0 times: measure again on a quiet machine."
+
+
 def test_percentiles_pass_over_a_run_without_a_steady_state(store):
     inference(store, variants=(EAGER,), repeats=2)
     one, other = store.runs()

@@ -499,3 +499,23 @@ def test_numbers_that_are_infinite_in_both_are_left_out() -> None:
     infinite = torch.tensor([3.0, 4.0, float("inf"), float("nan")])
     other = infinite + torch.tensor([0.0, 1.0, 0.0, 0.0])
     assert parity.relative_difference([other], [infinite]) == 0.2
+
+
+def test_numbers_that_are_no_numbers_must_be_the_same_ones() -> None:
+    inf, nan = float("inf"), float("nan")
+    for one, other in ((inf, -inf), (nan, inf)):
+        pair = [torch.tensor([1.0, one])], [torch.tensor([1.0, other])]
+        assert parity.relative_difference(*pair) == inf
+
+
+def test_numbers_whose_square_is_infinite_differ_by_what_they_differ() -> None:
+    for size in (1e20, 1e200):
+        right = torch.tensor([size, size], dtype=torch.float64)
+        found = parity.relative_difference([right * 1.05], [right])
+        assert found == pytest.approx(0.05)
+    right = torch.tensor([1e20, 1e20])
+    assert parity.relative_difference([right * 1.05], [right]) == pytest.approx(0.05, rel=1e-5)
+
+
+def test_complex_numbers_are_judged_with_both_parts() -> None:
+    assert parity.relative_difference([torch.tensor([3 + 5j])], [torch.tensor([3 + 4j])]) == 0.2

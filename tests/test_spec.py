@@ -217,8 +217,8 @@ def test_inference_fills_in_what_it_needs():
         ({"drop_last": False}, "drop_last is only read by task train, got False; remove it"),
         (
             {"grad_mode": "enabled"},
-            "backward needs grad_mode enabled and nothing else does, got backward False with "
-            "grad_mode 'enabled'; leave grad_mode out",
+            "backward needs grad_mode enabled, and without backward it is no_grad or "
+            "inference_mode, got backward False with grad_mode 'enabled'; leave grad_mode out",
         ),
         ({"backward": True, "grad_mode": "no_grad"}, "got backward True with grad_mode 'no_grad'"),
         (

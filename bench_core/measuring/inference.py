@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bench_core.measuring.failures import ModelError
 from bench_core.measuring.training import placement
 from bench_core.measuring.variants import AUTOCAST, MADE_AHEAD, records_cuda_graphs
 from bench_core.spec import RunSpec
@@ -157,7 +158,10 @@ def _with_backward(call: Call, parameters: Sequence[Tensor] | None) -> Call:
 
     def with_backward(inputs: Any) -> Any:
         leaves = inputs if parameters is None else trained
-        total = sum(output.sum() for output in tensors_of(call(inputs)))
+        outputs = tensors_of(call(inputs))
+        if not outputs:
+            raise ModelError("backward needs a tensor to start from, and the model returned none")
+        total = sum(output.sum() for output in outputs)
         # Handed back, not added up in the leaves: nothing is left to clear.
         return torch.autograd.grad(total, leaves, allow_unused=True)
 

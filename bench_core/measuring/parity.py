@@ -162,6 +162,8 @@ class _Comparison:
 
     def _compared(self, batch: Any) -> Differences:
         mine, right = self._of_variant(batch), self._of_eager(batch)
+        if not right["outputs"]:
+            raise NotChecked("what eager returns holds no tensor")
         if not any(output.isfinite().any() for output in right["outputs"]):
             raise NotChecked("what eager returns holds no finite number")
         return _differences(mine, right)
@@ -346,22 +348,40 @@ def _differences(mine: Result, right: Result) -> Differences:
 def relative_difference(mine: Sequence[Tensor], right: Sequence[Tensor]) -> float:
     """Norm of the difference over the norm of `right`, all tensors taken together.
 
-    inf where the shapes differ, and where a number is finite in one of the two only.
+    inf where the shapes differ, and where a number that is not finite in one of the two is not the
+    same in the other.
     """
     if [one.shape for one in mine] != [one.shape for one in right]:
         return math.inf
+    # Scaled by a power of 2, which rounds nothing: the square of a large number is inf.
+    largest = max((_largest(_wide(one)) for one in (*mine, *right)), default=0.0)
+    scale = math.ldexp(1.0, math.frexp(largest)[1] - 1)
     apart = size = 0.0
     for one, other in zip(mine, right, strict=True):
-        dtype = torch.promote_types(other.dtype, torch.float32)
-        one, other = one.to(other.device, dtype), other.to(dtype)
+        one, other = _wide(one), _wide(other)
         finite = other.isfinite()
-        if not torch.equal(one.isfinite(), finite):
+        if not torch.equal(one.isfinite(), finite) or not torch.allclose(
+            one[~finite], other[~finite], equal_nan=True
+        ):
             return math.inf
-        apart += torch.linalg.vector_norm(torch.where(finite, one - other, 0)).item() ** 2
-        size += torch.linalg.vector_norm(torch.where(finite, other, 0)).item() ** 2
+        one, other = one[finite] / scale, other[finite] / scale
+        apart += torch.linalg.vector_norm(one - other).item() ** 2
+        size += torch.linalg.vector_norm(other).item() ** 2
     if apart == 0:
         return 0.0
     return math.sqrt(apart / size) if size else math.inf
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """In fp64 on the CPU, since not every device has it; a complex number as its two parts."""
+    parts = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    return parts.cpu().double()
+
+
+def _largest(tensor: Tensor) -> float:
+    """The largest finite magnitude; 0 where there is none."""
+    finite = tensor[tensor.isfinite()]
+    return finite.abs().max().item() if finite.numel() else 0.0
 
 
 def _summary(each: Sequence[Differences]) -> Differences:

@@ -86,11 +86,6 @@ def _jit_trace_frozen(callee: Any, spec: RunSpec, inputs: Any) -> Made:
 
 
 def _onednn_graph(callee: Any, spec: RunSpec, inputs: Any) -> Made:
-    if spec.workload.precision == "fp16":
-        raise CompileRefused(
-            "oneDNN Graph fuses in fp32 and bf16, got precision 'fp16'; choose one of them, or "
-            "execution jit_trace_frozen"
-        )
     torch.jit.enable_onednn_fusion(True)
     return _jit_trace_frozen(callee, spec, inputs)
 
