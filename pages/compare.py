@@ -271,6 +271,8 @@ with st.container(horizontal=True, vertical_alignment="center"):
         for key in ("batches", "precisions")
     }
     asked_baseline = st.session_state.get("baseline", st.query_params.get("baseline", "eager"))
+    if asked_baseline not in names:  # an old link: the box below shows its first one then
+        asked_baseline = next(iter(names), "eager")
     batches = ", ".join(str(batch) for batch in state["batches"])
     size = {"Functions": "input size"}.get(kinds[0] if kinds else "", "batch size")
     words = [f"{size} {batches}" if batches else f"all {size}s", *state["precisions"]]
