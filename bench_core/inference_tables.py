@@ -14,7 +14,7 @@ from bench_core.events import Finding
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
 from bench_core.sizes import sizes_text
-from bench_core.spec import Cache, Execution
+from bench_core.spec import Execution
 from bench_core.units import (
     counted,
     interval_text,
@@ -151,7 +151,7 @@ def _conditions(run: Run) -> str:
 
 
 def _arm_row(arm: Arm, pair: pairing.Comparison | None) -> tuple[str, ...]:
-    cache = start_shown(arm)
+    cache = arm.start_shown
     before = fmean(one.execution_seconds for one in arm.runs)
     return (
         arm.variant.name,
@@ -162,11 +162,6 @@ def _arm_row(arm: Arm, pair: pairing.Comparison | None) -> tuple[str, ...]:
         *_speedup_cells(pair),
         str(len(arm.runs)),
     )
-
-
-def start_shown(arm: Arm) -> Cache | None:
-    """Cold where that was measured: a warm start was paid for earlier."""
-    return "cold" if arm.excess_seconds("cold") is not None else None
 
 
 def _speedup_cells(pair: pairing.Comparison | None) -> tuple[str, str]:

@@ -57,7 +57,7 @@ class Latencies:
             p50=arm.steady_seconds,
             p90=known[90],
             p99=known[99],
-            first_seconds=arm.first_seconds("cold") or arm.first_seconds(),
+            first_seconds=arm.first_seconds(arm.start_shown),
             precision=workload.precision,
             note=note,
         )

@@ -150,6 +150,11 @@ class Arm:
             for q, enough in PERCENTILES.items()
         }
 
+    @property
+    def start_shown(self) -> Cache | None:
+        """Cold where that was measured: a warm start was paid for earlier. None is any."""
+        return "cold" if self.excess_seconds("cold") is not None else None
+
     def excess_seconds(self, cache: Cache | None) -> float | None:
         """Mean start-up excess of the runs that started from `cache` (None: of all)."""
         found = [m.excess_seconds for m in self._from(cache) if m.excess_seconds is not None]

@@ -280,13 +280,6 @@ class Comparisons:
     pairs: tuple[Comparison, ...]
     left_out: tuple[LeftOut, ...]
 
-    @property
-    def geometric_mean(self) -> float | None:
-        """Of the speedups; None without a pair."""
-        if not self.pairs:
-            return None
-        return stats.geometric_mean([pair.speedup.ratio for pair in self.pairs])
-
 
 def comparisons(measured: Iterable[Measured], baseline: Variant = EAGER) -> Comparisons:
     """Every candidate arm beside the baseline arm of the same workload on the same machine.

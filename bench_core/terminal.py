@@ -13,7 +13,6 @@ import click
 from bench_core import events, inference_tables, pairing, stats
 from bench_core.inference_tables import (
     finding_text,
-    start_shown,
 )
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
@@ -341,8 +340,8 @@ def _inference_json(pair: pairing.Comparison) -> dict[str, Any]:
     for name, arm in (("baseline", pair.baseline), ("candidate", pair.candidate)):
         for q, seconds in arm.known_percentiles().items():
             found[f"{name}_p{q}_seconds"] = seconds
-        found[f"{name}_first_seconds"] = arm.first_seconds(start_shown(arm))
-        found[f"{name}_compile_seconds"] = arm.compile_seconds(start_shown(arm))
+        found[f"{name}_first_seconds"] = arm.first_seconds(arm.start_shown)
+        found[f"{name}_compile_seconds"] = arm.compile_seconds(arm.start_shown)
     found["parity"] = pair.candidate.parity and pair.candidate.parity.verdict
     return found
 

@@ -9,7 +9,7 @@ from bench_core.events import Activity, Finding, Parity
 from bench_core.measured import Arm, measure
 from bench_core.spec import Variant, Workload
 from bench_core.store import Store
-from tests.planted import COMPILE, EAGER, SHAPES, Shape, plant_run, planted_experiment
+from tests.planted import COMPILE, EAGER, Shape, plant_run, planted_experiment
 
 EXACT = {"process_scatter": 0.0, "epoch_scatter": 0.0, "wait_share": 0.0}
 
@@ -195,17 +195,6 @@ def test_any_variant_can_be_the_baseline(store):
     planted_experiment(store, repeats=1)
     [pair] = compared(store, COMPILE).pairs
     assert pair.speedup.ratio == pytest.approx(61.1 / 66.2, rel=0.02)
-
-
-def test_the_geometric_mean_is_over_the_pairs(store):
-    models = [model for machine, model in SHAPES if machine == "T4"]
-    planted_experiment(store, models=models, repeats=1)
-    found = compared(store)
-    assert len(found.pairs) == len(models)
-    product = 1.0
-    for pair in found.pairs:
-        product *= pair.speedup.ratio
-    assert found.geometric_mean == pytest.approx(product ** (1 / len(models)))
 
 
 # Inference

@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from bench_core.inference_tables import start_shown
 from bench_core.latency_figures import (
     Latencies,
     first_against_steady,
@@ -150,7 +149,7 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
 
 def _row(arm: Arm, pair: Comparison, against: Comparison | None = None) -> dict[str, object]:
     point = Latencies.of(arm, pair.workload)
-    cache = start_shown(arm)
+    cache = arm.start_shown
     speedup, interval = speedup_cells(against) if against else ("", "")
     return {
         "Variant": [arm.variant.name],

@@ -11,7 +11,6 @@ import pandas as pd
 import streamlit as st
 
 from bench_core.chart_frame import GRAY
-from bench_core.inference_tables import start_shown
 from bench_core.pairing import Comparison
 from bench_core.run import Run
 from bench_core.units import count_text, seconds_text
@@ -188,7 +187,7 @@ def _row(
 ) -> dict[str, object]:
     cold, warm = pays_off_cells(pair)
     arm = pair.candidate
-    cache = start_shown(arm)
+    cache = arm.start_shown
     return {
         "Model": pair.workload.model,
         "Machine": [pair.machine],
