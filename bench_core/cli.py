@@ -331,7 +331,9 @@ def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:
         _write_csv(store, runs, csv_file)
         click.echo(f"{csv_file}: {counted(len(runs), 'run')}", err=True)
     measured = _measured(store, runs)
-    found = pairing.comparisons(measured)
+    experiment = store.experiment(experiment_id)
+    axis = pairing.Axis.of(experiment) if experiment else pairing.USUAL
+    found = pairing.comparisons(measured, axis)
     terminal.print_runs(measured)
     terminal.print_answers(measured, found)
     if len({run.spec.variant.arm for run in runs}) > 1:
@@ -405,7 +407,7 @@ def compare(experiment_id: str | None, baseline: str, as_json: bool) -> None:
         if experiment_id and store.experiment(experiment_id) is None:
             raise Plain(f"there is no experiment {experiment_id!r}; `show RUN` names a run's")
         measured = _measured(store, store.runs(experiment_id))
-    found = pairing.comparisons(measured, variant)
+    found = pairing.comparisons(measured, pairing.Axis.against(variant))
     if as_json:
         click.echo(json.dumps(terminal.as_json(found), indent=2))
         return

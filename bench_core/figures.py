@@ -29,8 +29,8 @@ from bench_core.chart_frame import (
     stretch_medians,
     thinned,
 )
+from bench_core.comparison import Comparison
 from bench_core.measured import Arm, Measured
-from bench_core.pairing import Comparison
 from bench_core.spec import Cache
 from bench_core.stats import BreakEven
 from bench_core.units import count_text, interval_text, seconds_text
@@ -214,7 +214,7 @@ class Saved:
             ends = [steady * (1 / speedup.ratio - 1 / end) for end in (speedup.low, speedup.high)]
             band = [[value + n * end for n, value in enumerate(saved, start=1)] for end in ends]
         return cls(
-            arm=pair.candidate.variant.name,
+            arm=pair.candidate.name,
             seconds=saved,
             warm=cache == "warm",
             gain_seconds=steady - pair.candidate.steady_seconds,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from bench_core import pairing, stats
+from bench_core.comparison import Comparison
 from bench_core.events import Finding
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
@@ -85,7 +86,7 @@ def arm_tables(measured: list[Measured], found: pairing.Comparisons) -> list[Arm
     Runs that failed, still run, or have no steady state are in none of them. An arm with a speedup
     is shown with those of its runs that the speedup is of.
     """
-    compared: dict[int, tuple[Arm, pairing.Comparison | None]] = {}
+    compared: dict[int, tuple[Arm, Comparison | None]] = {}
     for pair in found.pairs:
         compared |= {one.run.number: (pair.baseline, None) for one in pair.baseline.runs}
         compared |= {one.run.number: (pair.candidate, pair) for one in pair.candidate.runs}
@@ -150,11 +151,11 @@ def _conditions(run: Run) -> str:
     return f"{work.model} on {run.machine} ({run.spec.device}): {', '.join(filter(None, words))}"
 
 
-def _arm_row(arm: Arm, pair: pairing.Comparison | None) -> tuple[str, ...]:
+def _arm_row(arm: Arm, pair: Comparison | None) -> tuple[str, ...]:
     cache = arm.start_shown
     before = fmean(one.execution_seconds for one in arm.runs)
     return (
-        arm.variant.name,
+        arm.name,
         *map(seconds_text, arm.known_percentiles().values()),
         rate_text(arm.runs[0].run.spec.workload.batch_size / arm.steady_seconds),
         seconds_text(arm.first_seconds(cache)),
@@ -164,7 +165,7 @@ def _arm_row(arm: Arm, pair: pairing.Comparison | None) -> tuple[str, ...]:
     )
 
 
-def _speedup_cells(pair: pairing.Comparison | None) -> tuple[str, str]:
+def _speedup_cells(pair: Comparison | None) -> tuple[str, str]:
     """The ratio, and its interval over runs or that there is none."""
     if pair is None:
         return "", ""
@@ -177,7 +178,7 @@ def _speedup_cells(pair: pairing.Comparison | None) -> tuple[str, str]:
     return ratio_text(found.ratio, found.low, found.high), interval
 
 
-def _can_be_judged(pair: pairing.Comparison) -> bool:
+def _can_be_judged(pair: Comparison) -> bool:
     """Three runs an arm need scipy, the one thing that a notebook may lack."""
     try:
         return bool(pair.speedup)
@@ -185,7 +186,7 @@ def _can_be_judged(pair: pairing.Comparison) -> bool:
         return False
 
 
-def _note(arm: Arm, pair: pairing.Comparison | None) -> str:
+def _note(arm: Arm, pair: Comparison | None) -> str:
     """What the speedup means, what was really in effect, and whether the results are right."""
     words = []
     if pair and _can_be_judged(pair):
@@ -201,7 +202,7 @@ def _note(arm: Arm, pair: pairing.Comparison | None) -> str:
     if arm.parity:
         words.append(f"Parity: {arm.parity.verdict}, {arm.parity.text.rstrip('.')}.")
     text = " ".join(filter(None, words))
-    return text and f"{arm.variant.name}: {text}"
+    return text and f"{arm.name}: {text}"
 
 
 def finding_text(finding: Finding) -> str:
@@ -214,7 +215,7 @@ def finding_text(finding: Finding) -> str:
 
 def size_sentences(found: pairing.Comparisons) -> list[str]:
     """For each function that was measured at several sizes: from which one on a variant pays."""
-    groups: list[list[pairing.Comparison]] = []
+    groups: list[list[Comparison]] = []
     for pair in found.pairs:
         if not pair.workload.is_function or not _can_be_judged(pair):
             continue
@@ -227,7 +228,7 @@ def size_sentences(found: pairing.Comparisons) -> list[str]:
     return [sizes_text(pairs) for pairs in groups if len(pairs) > 1]
 
 
-def _differ_in_size_alone(one: pairing.Comparison, other: pairing.Comparison) -> bool:
+def _differ_in_size_alone(one: Comparison, other: Comparison) -> bool:
     """Of the same function file, too, on the same device with as many threads."""
     ours, theirs = one.candidate, other.candidate
     others = pairing.differences(ours.runs[0].run, theirs.runs[0].run).keys()

@@ -52,7 +52,7 @@ class Latencies:
     def of(cls, arm: Arm, workload: Workload, note: str = "") -> Latencies:
         known = arm.known_percentiles()
         return cls(
-            arm=arm.variant.name,
+            arm=arm.name,
             batch_size=workload.batch_size,
             p50=arm.steady_seconds,
             p90=known[90],

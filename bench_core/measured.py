@@ -30,13 +30,14 @@ class Measured:
 
     `steady` is that of the series: of epochs in training, of single iterations in inference, where
     an epoch is a block of them. `excess_seconds` holds what was spent before the first iteration
-    on tracing, freezing or exporting too.
+    on tracing, freezing or exporting too. With `evaluation` the testing after each epoch counts.
     """
 
     run: Run
     epochs: tuple[Epoch, ...]
     steady: stats.SteadyState
     excess_seconds: float | None
+    evaluation: bool = False
 
     @property
     def unit(self) -> str:
@@ -46,14 +47,20 @@ class Measured:
     def series_seconds(self) -> list[float]:
         """Wall seconds of each epoch, or latency of each iteration."""
         if self.unit == "epoch":
-            return [epoch.wall_seconds for epoch in self.epochs]
+            return [
+                epoch.wall_seconds + (epoch.evaluation_seconds or 0.0) * self.evaluation
+                for epoch in self.epochs
+            ]
         return [seconds for epoch in self.epochs for seconds in epoch.step_seconds]
 
     @cached_property
     def series_compile_seconds(self) -> list[float]:
         """Seconds inside the compiler in each epoch or iteration."""
         if self.unit == "epoch":
-            return [epoch.compile_seconds for epoch in self.epochs]
+            return [
+                epoch.compile_seconds + (epoch.evaluation_compile_seconds or 0.0) * self.evaluation
+                for epoch in self.epochs
+            ]
         found: list[float] = []
         for block in self.epochs:
             here = [0.0] * len(block.step_seconds)
@@ -81,13 +88,17 @@ class Measured:
         return math.fsum(epoch.compile_seconds for epoch in self.epochs)
 
 
-def measure(run: Run, epochs: Sequence[Epoch]) -> Measured:
-    """Find the run's steady state. A run without an epoch has none, and the reason."""
+def measure(run: Run, epochs: Sequence[Epoch], evaluation: bool = False) -> Measured:
+    """Find the run's steady state. A run without an epoch has none, and the reason.
+
+    `evaluation`: count the testing after each epoch too, as the article did; else it is left out.
+    """
     unit = run.spec.workload.unit
     if not epochs:
         steady = stats.SteadyState(None, None, None, 0, f"No {unit} was measured.")
         return Measured(run, (), steady, None)
-    one = Measured(run, tuple(epochs), stats.SteadyState(None, None, None, 0, None), None)
+    unknown = stats.SteadyState(None, None, None, 0, None)
+    one = Measured(run, tuple(epochs), unknown, None, evaluation)
     steady = stats.steady_state(
         one.series_seconds,
         one.series_compile_seconds,
@@ -116,12 +127,37 @@ def cache_found(run: Run) -> Cache | None:
     return asked
 
 
+# Values that say by themselves what they are of.
+PLAIN_VALUES = ("variant", "precision", "memory_layout", "pipeline", "model", "side")
+
+
 @dataclass(frozen=True)
 class Arm:
-    """The runs of one variant that have a steady state, whatever cache they started from."""
+    """The runs of one variant that have a steady state, whatever cache they started from.
+
+    `setting` names what tells this arm from the others where that is more than the variant.
+    """
 
     variant: Variant
     runs: tuple[Measured, ...]
+    setting: tuple[tuple[str, object], ...] = ()
+
+    @cached_property
+    def name(self) -> str:
+        """`compile`, `bf16`, `compile, channels_last, bf16`, `eager A`, `drop_last False`."""
+        values = dict(self.setting)
+        if not values or list(values) == ["variant"]:
+            return self.variant.name
+        words = [
+            str(value) if name in PLAIN_VALUES else f"{name} {value}"
+            for name, value in values.items()
+            if name not in ("variant", "side") and value is not None
+        ]
+        if "variant" in values:
+            words.insert(0, self.variant.name)
+        if "side" in values:
+            words.append(f"{self.variant.name} {values['side'] or ''}".strip())
+        return ", ".join(words)
 
     @cached_property
     def medians(self) -> list[float]:
@@ -155,9 +191,13 @@ class Arm:
         """Cold where that was measured: a warm start was paid for earlier. None is any."""
         return "cold" if self.excess_seconds("cold") is not None else None
 
+    def excesses(self, cache: Cache | None) -> list[float]:
+        """Start-up excess of each run that started from `cache` (None: of all)."""
+        return [m.excess_seconds for m in self._from(cache) if m.excess_seconds is not None]
+
     def excess_seconds(self, cache: Cache | None) -> float | None:
-        """Mean start-up excess of the runs that started from `cache` (None: of all)."""
-        found = [m.excess_seconds for m in self._from(cache) if m.excess_seconds is not None]
+        """The mean of `excesses`; None where there are none."""
+        found = self.excesses(cache)
         return fmean(found) if found else None
 
     def mean_series(self, cache: Cache | None = None) -> list[float]:

@@ -1,270 +1,82 @@
-"""Which runs may be compared, and the answer that a comparison gives.
+"""Which runs may be compared along an axis, and what else they differ in.
 
-A ratio is formed only between runs that agree in everything but the variant: every field of the
-workload, the device, the machine, the torch version, the threads in use and the number of
-parameters. Pure: runs and epochs in, comparisons and their words out.
+A ratio is formed only between runs that agree in everything but the axis (the variant, unless
+said otherwise): every field of the workload, the device, the machine, the torch version, the
+threads in use and the number of parameters. Fields of the measurement never block. Pure.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from statistics import fmean
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from bench_core import stats
+from bench_core.comparison import EAGER, Comparison
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
-from bench_core.spec import COMPILES, Cache, Variant, Workload
-from bench_core.units import (
-    count_text,
-    counted,
-    duration_text,
-    percent_interval_text,
-    percent_text,
-    seconds_text,
-)
+from bench_core.spec import COMPILES, Experiment, RunSpec, Variant
+from bench_core.stats import RUNS_FOR_A_VERDICT
+from bench_core.units import seconds_text
 
-EAGER = Variant()
-# Above these the times say more about the machine's other work than about the variant.
-LOUD_NEIGHBOURS = 0.1
-WIDE_SPREAD = 0.15
-RUNS_APART = 1.2
-# Equal processes on a quiet machine differ by about this much.
-SCATTER = 0.02
-# How long somebody trains, or serves, who asks what it saves.
-LONG_RUN = {"epoch": 100, "iteration": 10_000}
+# What an arm is told by: the values of the axis's names, in their order.
+Setting = tuple[tuple[str, object], ...]
+# What differs of itself where an axis does.
+FOLLOWS = {
+    "threads": ("threads in use",),
+    "model": ("parameters", "model file"),
+}
+NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A baseline and a candidate arm that differ in the variant alone."""
+class Axis:
+    """What a comparison varies, and the arm that the others are held against.
 
-    workload: Workload
-    device: str
-    machine: str
-    machine_id: str
-    torch: str
-    baseline: Arm
-    candidate: Arm
+    `names`: `variant`, `side` (of an A/A experiment) or fields of the workload. Without a
+    `baseline` it is the arm that was measured first.
+    """
 
-    @property
-    def unit(self) -> Literal["epoch", "iteration"]:
-        """What the seconds are of, and what a break-even counts."""
-        return self.workload.unit
+    names: tuple[str, ...] = ("variant",)
+    baseline: Setting | None = None
 
-    @cached_property
-    def speedup(self) -> stats.Speedup:
-        return stats.speedup(self.baseline.medians, self.candidate.medians)
+    @classmethod
+    def against(cls, variant: Variant) -> Axis:
+        """The usual one: every other variant against this one."""
+        return cls(("variant",), (("variant", variant),))
 
-    @cached_property
-    def band(self) -> stats.Band | None:
-        """For a first look: how far single times move the ratio. Not an interval over runs."""
-        if self.speedup.kind != "first look":
-            return None
-        arms = [
-            [
-                seconds / m.steady.median_seconds * arm.steady_seconds
-                for m in arm.runs
-                if m.steady.median_seconds is not None
-                for seconds in m.steady_seconds
-            ]
-            for arm in (self.baseline, self.candidate)
-        ]
-        return stats.first_look_band(arms[0], arms[1])
-
-    def break_even(self, cache: Cache) -> stats.BreakEven | None:
-        """From which epoch or iteration the candidate is ahead when it starts from `cache`.
-
-        A variant that compiles nothing has no cache, so its start is neither cold nor warm.
-        """
-        before = self.baseline.excess_seconds(None)
-        after = self.candidate.excess_seconds(cache if self.candidate.variant.cache else None)
-        if before is None or after is None:
-            return None
-        epochs = min(
-            len(m.series_seconds) for arm in (self.baseline, self.candidate) for m in arm.runs
-        )
-        return stats.break_even(
-            before, after, self.baseline.steady_seconds, self.candidate.steady_seconds, epochs
-        )
-
-    @cached_property
-    def break_even_cold(self) -> stats.BreakEven | None:
-        """From an empty cache, or without any, which costs a start at least as much."""
-        return self.break_even("cold") or self.break_even("off")
-
-    @cached_property
-    def break_even_warm(self) -> stats.BreakEven | None:
-        return self.break_even("warm") if self.candidate.variant.cache else None
+    @classmethod
+    def of(cls, experiment: Experiment) -> Axis:
+        """The axis of an experiment; eager, or else its first arm, is the baseline."""
+        if not experiment.rungs:
+            variants = [variant.arm for variant in experiment.variants]
+            return cls.against(EAGER if EAGER in variants else variants[0])
+        return cls(experiment.axis, setting_of(experiment.runs()[0], experiment.axis))
 
     @property
-    def shows_difference(self) -> bool:
-        return self.speedup.verdict in ("faster", "slower")
+    def baseline_name(self) -> str:
+        """Empty where the first arm measured is the baseline."""
+        return self._arm(self.baseline, (), EAGER).name if self.baseline else ""
 
-    @property
-    def differs(self) -> bool:
-        """A difference is shown; in a first look, seen beyond what equal processes scatter."""
-        if self.band:
-            outside = not self.band.low <= 1 <= self.band.high
-            # Thousands of latencies narrow the band below what the next process would change.
-            return outside and abs(math.log(self.speedup.ratio)) > SCATTER
-        return self.shows_difference
+    def _arm(self, setting: Setting, runs: Sequence[Measured], variant: Variant) -> Arm:
+        found = dict(setting).get("variant", variant)
+        assert isinstance(found, Variant)
+        return Arm(found, tuple(runs), () if self.names == ("variant",) else setting)
 
-    @property
-    def verdict_text(self) -> str:
-        """`8.4 % faster`, `no difference shown`, or what a first look saw."""
-        speedup = self.speedup
-        if speedup.kind == "first look":
-            if self.band is None or not self.differs:
-                return "first look: no difference seen"
-            # The band knows nothing of other processes, so its digits would claim too much.
-            low, high = speedup.ratio * (1 - SCATTER), speedup.ratio * (1 + SCATTER)
-            return f"first look: {percent_text(speedup.ratio, low, high)}"
-        if speedup.verdict == "no difference shown":
-            return "no difference shown"
-        return percent_text(speedup.ratio, speedup.low, speedup.high)
-
-    @property
-    def headline(self) -> str:
-        """The answer in one line that stands alone."""
-        arm = "" if self.candidate.variant == COMPILE else f" with {self.candidate.variant.name}"
-        model = self.workload.model.removeprefix("function:")
-        start = f"{model}{arm} on {self.machine}: {self.verdict_text}"
-        return f"{start} once steady" if self.shows_difference else start
-
-    @property
-    def detail(self) -> str:
-        """Interval, break-even and what it means in seconds, as sentences."""
-        parts = (
-            self._interval_text,
-            self.pays_off_text,
-            self._seconds_text,
-            self.unmet_text,
-            self.noise_text,
-        )
-        return " ".join(filter(None, parts))
-
-    @property
-    def _interval_text(self) -> str:
-        speedup = self.speedup
-        if speedup.kind == "first look":
-            runs = counted(min(speedup.baseline_runs, speedup.candidate_runs), "run")
-            band = self.band
-            within = percent_interval_text(band.low, band.high) if band else ""
-            if band and self.differs:
-                within += " faster" if band.low > 1 else " slower"
-            return (
-                f"Only {runs} in an arm: no verdict before {stats.RUNS_FOR_A_VERDICT}. "
-                f"Within these runs: {within}."
-            )
-        interval = percent_interval_text(speedup.low, speedup.high)
-        if speedup.verdict == "no difference shown":
-            return f"{interval[0].upper()}{interval[1:]} (95 %)."
-        return f"95 % interval {interval}."
-
-    @property
-    def pays_off_text(self) -> str:
-        """`Pays off from epoch 14, or from epoch 1 when the compile cache is warm.`"""
-        if not self.differs:
-            return ""
-        cold, warm = self.break_even_cold, self.break_even_warm
-        start = cold or warm
-        if start is None:
-            return ""
-        match start.kind:
-            case "never" if self.speedup.kind == "first look":
-                return "As seen here it would never pay off."
-            case "never":
-                return "Never pays off."
-            case "ahead until":
-                return f"Ahead until {self._place(start)} only, then behind for good."
-            case "at once":
-                text = "Pays off at once"
-            case "epoch":
-                text = f"Pays off from {self._place(start)}" + (
-                    " (projected)" if start.projected else ""
-                )
-        if cold is None:
-            text += " when the compile cache is warm"
-        elif warm and warm.kind in ("at once", "epoch") and warm != cold:
-            from_warm = "at once" if warm.kind == "at once" else f"from {self._place(warm)}"
-            text += f", or {from_warm} when the compile cache is warm"
-        return f"{text}."
-
-    def _place(self, even: stats.BreakEven) -> str:
-        number = float(even.epoch or 0)
-        if even.projected:  # two digits: what lies far ahead is not known to the last one
-            number = float(f"{number:.1e}") if number >= 100 else number
-        return f"{self.unit} {count_text(number)}"
-
-    @property
-    def _seconds_text(self) -> str:
-        return (
-            f"A steady {self.unit} takes {seconds_text(self.candidate.steady_seconds)} against "
-            f"{seconds_text(self.baseline.steady_seconds)}."
-        )
-
-    @property
-    def noise_text(self) -> str:
-        """What speaks against these times: other programs, runs or single times that scatter."""
-        runs = [*self.baseline.runs, *self.candidate.runs]
-        foreign = [
-            epoch.foreign_cpu_share
-            for m in runs
-            for epoch in (m.epochs[m.steady.first :] if m.unit == "epoch" else m.epochs)
-            if epoch.foreign_cpu_share is not None
-        ]
-        if foreign and fmean(foreign) >= LOUD_NEIGHBOURS:
-            return (
-                f"Other programs used {fmean(foreign):.0%} of this machine's cores meanwhile: "
-                "measure again on a quiet machine."
-            )
-        for arm in (self.baseline, self.candidate):
-            apart = max(arm.medians) / min(arm.medians)
-            if apart >= RUNS_APART:
-                return (
-                    f"Runs of {arm.variant.name} differ by {apart:.1f} times: measure again on a "
-                    "quiet machine."
-                )
-        spread = max(m.steady.spread or 0.0 for m in runs)
-        if spread >= WIDE_SPREAD:
-            way_out = {
-                "epoch": "take more samples an epoch",
-                "iteration": "take a larger batch, or measure on a quieter machine",
-            }[self.unit]
-            return f"Single {self.unit}s scatter by {spread:.0%}: {way_out}."
-        return ""
-
-    @property
-    def unmet_text(self) -> str:
-        """What the candidate asked for and did not get."""
-        texts = [f"Asked for {f.asked}, got: {f.got}." for f in self.candidate.unmet]
-        return " ".join(texts)
-
-    @property
-    def saving_text(self) -> str:
-        """`Over 100 epochs it saves 7 min 26 s of 1 h 50 min.`, from the cold start if measured."""
-        count = LONG_RUN[self.unit]
-        starts = [self.candidate.excess_seconds(cache) for cache in ("cold", "off", None)]
-        after = next((excess for excess in starts if excess is not None), None)
-        before = self.baseline.excess_seconds(None)
-        if before is None or after is None:
-            return ""
-        whole = before + count * self.baseline.steady_seconds
-        saved = whole - after - count * self.candidate.steady_seconds
-        verb = "saves" if saved >= 0 else "costs"
-        of = "of" if saved >= 0 else "on top of"
-        return (
-            f"Over {count_text(count)} {self.unit}s it {verb} {duration_text(abs(saved))} {of} "
-            f"{duration_text(whole)}."
-        )
+    def arm(self, setting: Setting, runs: Sequence[Measured]) -> Arm:
+        """The arm that those runs are. Needs one run at least."""
+        return self._arm(setting, runs, runs[0].run.spec.variant.arm)
 
 
-COMPILE = Variant(execution="compile")
+def setting_of(spec: RunSpec, names: Sequence[str]) -> Setting:
+    """The run's values of an axis's names."""
+    facts = {**dict(spec.workload), "variant": spec.variant.arm, "side": spec.measurement.side}
+    return tuple((name, facts[name]) for name in names)
+
+
+USUAL = Axis.against(EAGER)
+# How far equal arms lay apart, by machine, device and task; as a logarithm, 0.02 is about 2 %.
+Floors = Mapping[tuple[str, str, str], float]
 
 
 @dataclass(frozen=True)
@@ -281,72 +93,136 @@ class Comparisons:
     left_out: tuple[LeftOut, ...]
 
 
-def comparisons(measured: Iterable[Measured], baseline: Variant = EAGER) -> Comparisons:
-    """Every candidate arm beside the baseline arm of the same workload on the same machine.
+def comparisons(
+    measured: Iterable[Measured], axis: Axis = USUAL, floors: Floors | None = None
+) -> Comparisons:
+    """Every candidate arm beside the baseline arm that differs from it along the axis alone.
 
     In the order of the candidates' first runs. A run without a steady state, and an arm without
-    a partner, is left out with the reason.
+    a partner, is left out with the reason. `floors`: None takes those of the runs at hand.
     """
-    cells: dict[tuple[object, ...], dict[Variant, list[Measured]]] = defaultdict(dict)
+    runs = sorted(measured, key=lambda one: one.run.number)
+    if floors is None:
+        floors = noise_floors(runs)
+    cells: dict[tuple[object, ...], dict[Setting, list[Measured]]] = defaultdict(dict)
     left_out: list[LeftOut] = []
-    for one in sorted(measured, key=lambda one: one.run.number):
-        if one.run.status in ("queued", "running"):
-            left_out.append(LeftOut((one.run,), f"{one.run.status}: not ended yet"))
-        elif one.run.status == "failed":
-            left_out.append(LeftOut((one.run,), f"failed: {one.run.failure}. {one.run.reason}"))
-        elif one.run.activity and _compiled_nothing(one.run):
-            left_out.append(
-                LeftOut(
-                    (one.run,),
-                    f"asked for {one.run.spec.variant.execution}, but nothing was compiled: it ran "
-                    f"as eager{_seconds_of(one)}",
-                )
-            )
-        elif one.steady.median_seconds is None:
-            left_out.append(LeftOut((one.run,), f"no steady state: {one.steady.reason}"))
-        else:
-            arms = cells[tuple(_conditions(one.run).items())]
-            arms.setdefault(one.run.spec.variant.arm, []).append(one)
+    for one in runs:
+        reason = _useless(one)
+        if reason:
+            left_out.append(LeftOut((one.run,), reason))
+            continue
+        cell = cells[tuple(_conditions(one.run, axis).items())]
+        cell.setdefault(setting_of(one.run.spec, axis.names), []).append(one)
     pairs = []
-    for arms in cells.values():
-        if baseline not in arms:
-            for runs in arms.values():
-                reason = f"no {baseline.name} run of the same workload on the same machine"
-                left_out.append(LeftOut(tuple(m.run for m in runs), reason))
+    for cell in cells.values():
+        arms = {setting: axis.arm(setting, ones) for setting, ones in cell.items()}
+        baseline = arms.get(axis.baseline) if axis.baseline else next(iter(arms.values()))
+        if baseline is None:
+            for arm in arms.values():
+                reason = f"no {axis.baseline_name} run of the same workload on the same machine"
+                left_out.append(LeftOut(tuple(m.run for m in arm.runs), reason))
             continue
         if len(arms) == 1:
-            reason = f"no other variant than {baseline.name} of the same workload on this machine"
-            left_out.append(LeftOut(tuple(m.run for m in arms[baseline]), reason))
-        wrong = Arm(baseline, tuple(arms[baseline])).parity
+            other = "variant" if axis.names == ("variant",) else "arm"
+            reason = f"no other {other} than {baseline.name} of the same workload on this machine"
+            left_out.append(LeftOut(tuple(m.run for m in baseline.runs), reason))
+        wrong = baseline.parity
         if wrong and wrong.verdict == "differs":
-            every = tuple(m.run for runs in arms.values() for m in runs)
+            every = tuple(m.run for arm in arms.values() for m in arm.runs)
             reason = f"the results of the baseline {baseline.name} are wrong: {wrong.text}"
             left_out.append(LeftOut(every, reason))
             continue
-        for variant, runs in arms.items():
-            if variant == baseline:
+        for arm in arms.values():
+            if arm is baseline:
                 continue
-            pair = _pair(Arm(baseline, tuple(arms[baseline])), Arm(variant, tuple(runs)))
-            if pair.candidate.parity and pair.candidate.parity.verdict == "differs":
-                left_out.append(LeftOut(tuple(m.run for m in runs), _wrong_text(pair)))
+            pair = _pair(baseline, arm, axis.names, floors)
+            if arm.parity and arm.parity.verdict == "differs":
+                left_out.append(LeftOut(tuple(m.run for m in arm.runs), _wrong_text(pair)))
             else:
                 pairs.append(pair)
     pairs.sort(key=lambda pair: pair.candidate.runs[0].run.number)
     return Comparisons(tuple(pairs), tuple(left_out))
 
 
-def _pair(baseline: Arm, candidate: Arm) -> Comparison:
+def _useless(one: Measured) -> str:
+    """Why a run can take part in no ratio; empty when it can."""
+    run = one.run
+    if run.status in ("queued", "running"):
+        return f"{run.status}: not ended yet"
+    if run.status == "failed":
+        return f"failed: {run.failure}. {run.reason}"
+    if run.activity and _compiled_nothing(run):
+        return (
+            f"asked for {run.spec.variant.execution}, but nothing was compiled: it ran as "
+            f"eager{_seconds_of(one)}"
+        )
+    if one.steady.median_seconds is None:
+        return f"no steady state: {one.steady.reason}"
+    return ""
+
+
+def override(
+    baseline: Sequence[Measured], candidate: Sequence[Measured], floors: Floors | None = None
+) -> Comparison:
+    """Two groups of runs set against each other whatever they differ in, which is then told.
+
+    For a person's deliberate choice only. ValueError: an arm without a run with a steady state.
+    """
+    arms = []
+    for name, group in (("baseline", baseline), ("candidate", candidate)):
+        steady = tuple(one for one in group if not _useless(one))
+        if not steady:
+            reasons = "; ".join(dict.fromkeys(_useless(one) for one in group)) or "no run"
+            raise ValueError(f"the {name} has no steady run: {reasons}")
+        arms.append(Arm(steady[0].run.spec.variant.arm, steady))
+    pair = _pair(arms[0], arms[1], ("variant",), floors or {})
+    found = differences(arms[0].runs[0].run, arms[1].runs[0].run)
+    return replace(pair, overridden=tuple(found))
+
+
+def _pair(baseline: Arm, candidate: Arm, names: tuple[str, ...], floors: Floors) -> Comparison:
+    """Arms that took turns often enough are compared by their pairs, and by nothing else."""
+    turns = {m.run.round for m in baseline.runs} & {m.run.round for m in candidate.runs} - {None}
+    if len(turns) >= RUNS_FOR_A_VERDICT:
+        baseline, candidate = (
+            replace(arm, runs=tuple(m for m in arm.runs if m.run.round in turns))
+            for arm in (baseline, candidate)
+        )
     run = candidate.runs[0].run
     environment = run.environment
+    spec = run.spec
+    machine_id = environment.machine_id if environment else ""
     return Comparison(
-        workload=run.spec.workload,
-        device=run.spec.device,
+        workload=spec.workload,
+        device=spec.device,
         machine=run.machine,
-        machine_id=environment.machine_id if environment else "",
+        machine_id=machine_id,
         torch=environment.torch if environment else "",
         baseline=baseline,
         candidate=candidate,
+        axis=names,
+        floor=floors.get((machine_id, spec.device, spec.workload.task)),
+        unstated=tuple(sorted({*run.unstated} & {*baseline.runs[0].run.unstated})),
     )
+
+
+# Noise floor
+
+
+def noise_floors(measured: Iterable[Measured]) -> dict[tuple[str, str, str], float]:
+    """How far the equal arms of A/A experiments lay apart, by machine, device and task.
+
+    The farther end of the interval of their ratio, as a logarithm, of the newest such experiment:
+    a smaller difference between other arms may be the machine's. Needs three runs an arm.
+    """
+    equal = [one for one in measured if one.run.spec.measurement.side]
+    floors: dict[tuple[str, str, str], float] = {}
+    for pair in comparisons(equal, Axis(("side",), (("side", "A"),)), floors={}).pairs:
+        low, high = pair.speedup.low, pair.speedup.high
+        if low and high:
+            key = (pair.machine_id, pair.device, pair.workload.task)
+            floors[key] = max(abs(math.log(low)), abs(math.log(high)))
+    return floors
 
 
 def _wrong_text(pair: Comparison) -> str:
@@ -356,7 +232,7 @@ def _wrong_text(pair: Comparison) -> str:
     return (
         f"its results differ from eager's, so no speedup is formed: {parity.text} Its "
         f"{pair.unit} takes {seconds_text(pair.candidate.steady_seconds)}, that of "
-        f"{pair.baseline.variant.name} {seconds_text(pair.baseline.steady_seconds)}"
+        f"{pair.baseline.name} {seconds_text(pair.baseline.steady_seconds)}"
     )
 
 
@@ -376,9 +252,10 @@ def _compiled_nothing(run: Run) -> bool:
     )
 
 
-def _conditions(run: Run) -> dict[str, object]:
+def _conditions(run: Run, axis: Axis = USUAL) -> dict[str, object]:
     """All that must agree before a ratio is formed, by the name a person is told."""
     conditions: dict[str, object] = dict(run.spec.workload)
+    conditions["variant"] = run.spec.variant.arm
     conditions["device"] = run.spec.device
     if run.environment:
         conditions["machine"] = (run.environment.machine, run.environment.machine_id)
@@ -388,14 +265,25 @@ def _conditions(run: Run) -> dict[str, object]:
     if run.prepared:
         conditions["parameters"] = run.prepared.parameters
         conditions["model file"] = run.prepared.model_sha256
+    for name in run.unstated:
+        conditions[name] = NOT_STATED
+    for name in axis.names:
+        for free in (name, *FOLLOWS.get(name, ())):
+            conditions.pop(free, None)
     return conditions
 
 
-def differences(baseline: Run, candidate: Run) -> Mapping[str, tuple[object, object]]:
-    """What two runs differ in beside the variant: empty when a ratio may be formed."""
-    ours, theirs = _conditions(candidate), _conditions(baseline)
+def differences(
+    baseline: Run, candidate: Run, axis: Axis = USUAL
+) -> Mapping[str, tuple[object, object]]:
+    """What two runs differ in beside the axis: empty when a ratio may be formed.
+
+    By name the candidate's value and the baseline's. A fact that neither source states agrees; one
+    that only one of them states differs.
+    """
+    ours, theirs = _conditions(candidate, axis), _conditions(baseline, axis)
     return {
         name: (ours.get(name), theirs.get(name))
-        for name in {**ours, **theirs}
+        for name in {**theirs, **ours}
         if ours.get(name) != theirs.get(name)
     }

@@ -15,7 +15,7 @@ from bench_core.events import Epoch
 from bench_core.measured import FIRST_ITERATIONS, Measured, measure
 from bench_core.presets import known_run, seconds_of_runs
 from bench_core.run import ENDED, Run
-from bench_core.spec import COMPILES, Execution, RunSpec, Variant
+from bench_core.spec import COMPILES, Execution, RunSpec
 from bench_core.units import NO_BREAK, counted, duration_text, seconds_text
 
 Standing = Literal["done", "now", "compiling", "to come", "failed"]
@@ -349,9 +349,3 @@ def _in_epoch(run: Run, epoch: Epoch, moment: float) -> Run:
 
 def _end(epoch: Epoch) -> float:
     return epoch.started_at + _whole_seconds(epoch)
-
-
-def baseline_of(variants: Sequence[Variant]) -> Variant:
-    """What the others are compared with: eager where it is measured, else the first one."""
-    arms = [variant.arm for variant in variants]
-    return Variant() if Variant() in arms else arms[0]

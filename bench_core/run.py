@@ -14,7 +14,13 @@ ENDED: tuple[Status, ...] = ("done", "stopped", "interrupted", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One row of the store. Times of day are Unix seconds; empty means not known (yet)."""
+    """One row of the store. Times of day are Unix seconds; empty means not known (yet).
+
+    `round` names the runs that took turns, one epoch each; None for a run measured by itself.
+    `protocol_note` says why the protocol that was asked for was not kept. `unstated` names the
+    facts of the spec and the environment that the source of an imported run does not state: what
+    stands there is a default, and no statement.
+    """
 
     number: int
     id: str
@@ -38,6 +44,9 @@ class Run:
     prepared: Prepared | None
     activity: Activity | None
     aftermath: Aftermath | None
+    round: str | None = None
+    protocol_note: str | None = None
+    unstated: tuple[str, ...] = ()
 
     @property
     def machine(self) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench_core.pairing import COMPILE, Comparison
+from bench_core.comparison import COMPILE, Comparison
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import count_text
 

@@ -109,6 +109,8 @@ Execution = Literal[
     "eager", "compile", "compile_frozen", "export_aot", "jit_trace_frozen", "onednn_graph"
 ]
 Cache = Literal["cold", "warm", "off"]
+Protocol = Literal["sequential", "paired"]
+Side = Literal["A", "B"]
 Mode = Literal["default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune"]
 
 NAMED_MODELS = (
@@ -147,6 +149,9 @@ DEVICE_NAME = re.compile(r"cpu|mps|cuda:\d+")
 MODEL_NAME = re.compile(
     r"torchvision:[A-Za-z0-9_]+|timm:[A-Za-z0-9_.\-]+|file:[^/\\]+\.py|function:[^/\\]+\.py"
 )
+
+# Below so many runs an arm there is no interval whose width could be judged.
+FEWEST_UNTIL_SURE = 3
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -439,7 +444,11 @@ def _plain(value: Any) -> str:
 class Measurement(Frozen):
     """How long and how often. Two runs that differ only here may be compared.
 
-    Training is measured by `epochs`, inference by `iterations`.
+    Training is measured by `epochs`, inference by `iterations`. `protocol`: `sequential` measures
+    one run after the other, in the order A B B A; `paired` keeps the arms of a repeat alive side by
+    side and lets them take turns, one epoch (block) each. With `until_sure` repeats end as soon as
+    the speedup's 95 % interval is no wider than plus or minus so many per cent; the experiment's
+    `repeats` are the most there can be. `side` tells the equal arms of an A/A experiment apart.
     """
 
     epochs: int = Field(default=10, ge=1, le=100_000)
@@ -450,6 +459,9 @@ class Measurement(Frozen):
     max_seconds: float | None = Field(default=None, gt=0)
     timeout_seconds: float = Field(default=6 * 3600, gt=0, le=30 * 86400)
     label: str = Field(default="", max_length=200)
+    protocol: Protocol = "sequential"
+    until_sure: float | None = Field(default=None, ge=0.1, le=50)
+    side: Side | None = None
 
 
 class RunSpec(Frozen):
@@ -524,11 +536,28 @@ def new_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
+class Rung(Frozen):
+    """One arm that differs from the others in more than its variant, or in nothing at all (A/A).
+
+    `workload` holds the fields that this arm changes, by name.
+    """
+
+    workload: dict[str, JsonValue] = Field(default_factory=dict)
+    variant: Variant = Variant()
+    side: Side | None = None
+
+    @property
+    def argument(self) -> str:
+        """As the command line takes it: JSON with what is not at its default."""
+        return self.model_dump_json(exclude_defaults=True)
+
+
 class Experiment(Frozen):
     """The runs queued together by one launch.
 
     A grid: models x batch sizes x precisions x variants x repeats. `workload` is the template:
-    its model, batch size and precision are replaced by the grid's.
+    its model, batch size and precision are replaced by the grid's. `rungs`, where given, stand in
+    the place of precisions x variants: the arms of a fairness ladder, of a remedy, of an A/A.
     """
 
     id: str = Field(default_factory=new_id, pattern=r"^[0-9a-f]{12}$")
@@ -537,17 +566,43 @@ class Experiment(Frozen):
     batch_sizes: tuple[Count, ...] = Field(min_length=1)
     precisions: tuple[Precision, ...] = ("fp32",)
     variants: tuple[Variant, ...] = Field(min_length=1)
+    rungs: tuple[Rung, ...] = ()
     repeats: int = Field(default=3, ge=1, le=100)
     device: str = "cpu"
     workload: dict[str, Any] = Field(default_factory=dict)
     measurement: Measurement = Measurement()
 
+    @model_validator(mode="before")
+    @classmethod
+    def variants_of_rungs(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict) or not fields.get("rungs"):
+            return fields
+        rungs = [
+            rung if isinstance(rung, Rung) else Rung.model_validate(rung)
+            for rung in fields["rungs"]
+        ]
+        variants = tuple(dict.fromkeys(rung.variant for rung in rungs))
+        return {**fields, "rungs": tuple(rungs), "variants": variants}
+
     @model_validator(mode="after")
     def every_run_is_valid(self) -> Self:
-        for name in ("models", "batch_sizes", "precisions", "variants"):
+        for name in ("models", "batch_sizes", "precisions", "variants", "rungs"):
             values = getattr(self, name)
             if len(values) != len({str(value) for value in values}):
                 raise ValueError(f"{name} names one thing twice: {', '.join(map(str, values))}")
+        arms = len(self.rungs or self.variants)
+        for name in ("until_sure", "protocol"):
+            value = getattr(self.measurement, name)
+            if arms < 2 and value not in (None, "sequential"):
+                raise ValueError(
+                    f"{name} {value} needs two arms to compare, got {arms}; add a variant or leave "
+                    f"{name} out"
+                )
+        if self.measurement.until_sure and self.repeats < FEWEST_UNTIL_SURE:
+            raise ValueError(
+                f"until_sure needs repeats of at least {FEWEST_UNTIL_SURE}, the most runs of an "
+                f"arm there may be, got {self.repeats}; allow more repeats"
+            )
         self.runs()
         return self
 
@@ -559,29 +614,49 @@ class Experiment(Frozen):
         runs = []
         for model in self.models:
             for batch_size in self.batch_sizes:
-                for precision in self.precisions:
-                    workload = Workload(
-                        **{
-                            **self.workload,
-                            "model": model,
-                            "batch_size": batch_size,
-                            "precision": precision,
-                        }
-                    )
+                for arms in self._arms():
                     for repeat in range(1, self.repeats + 1):
-                        forth = self.variants if repeat % 2 else self.variants[::-1]
-                        for variant in forth:
-                            if repeat > 1 and variant.cache == "cold" and variant.backend:
-                                variant = variant.changed(cache="warm")
-                            runs.append(
-                                RunSpec(
-                                    workload=workload,
-                                    variant=variant,
-                                    measurement=self.measurement.changed(repeat=repeat),
-                                    device=self.device,
-                                )
-                            )
+                        for arm in arms if repeat % 2 else arms[::-1]:
+                            runs.append(self._run(model, batch_size, arm, repeat))
         return runs
+
+    def _arms(self) -> list[tuple[Rung, ...]]:
+        """The arms that are held against each other, for each precision unless they name it."""
+        if self.rungs:
+            return [self.rungs]
+        return [
+            tuple(
+                Rung(workload={"precision": precision}, variant=variant)
+                for variant in self.variants
+            )
+            for precision in self.precisions
+        ]
+
+    def _run(self, model: str, batch_size: int, arm: Rung, repeat: int) -> RunSpec:
+        variant = arm.variant
+        if repeat > 1 and variant.cache == "cold" and variant.backend:
+            variant = variant.changed(cache="warm")
+        grid = {"model": model, "batch_size": batch_size}
+        return RunSpec(
+            workload=Workload(**{**self.workload, **grid, **arm.workload}),
+            variant=variant,
+            measurement=self.measurement.changed(repeat=repeat, side=arm.side),
+            device=self.device,
+        )
+
+    @property
+    def axis(self) -> tuple[str, ...]:
+        """What its arms differ in: `variant`, `side` or fields of the workload."""
+        if not self.rungs:
+            return ("variant",)
+        first = self.runs()[: len(self.rungs)]
+        facts = [
+            {**dict(run.workload), "variant": run.variant.arm, "side": run.measurement.side}
+            for run in first
+        ]
+        return tuple(
+            name for name in facts[0] if any(of[name] != facts[0][name] for of in facts[1:])
+        )
 
     @property
     def command(self) -> str:
@@ -589,12 +664,15 @@ class Experiment(Frozen):
         words = ["python -m bench_core run"]
         words += [f"--model {shlex.quote(model)}" for model in self.models]
         words += [f"--batch-size {batch_size}" for batch_size in self.batch_sizes]
-        words += [f"--precision {precision}" for precision in self.precisions]
-        words += [
-            f"--variant {shlex.quote(variant_argument(variant))}" for variant in self.variants
-        ]
+        if self.rungs:
+            words += [f"--rung {shlex.quote(rung.argument)}" for rung in self.rungs]
+        else:
+            words += [f"--precision {precision}" for precision in self.precisions]
+            words += [
+                f"--variant {shlex.quote(variant_argument(variant))}" for variant in self.variants
+            ]
         words += _flags(self.workload, Workload, skip=("model", "batch_size", "precision"))
-        words += _flags(dict(self.measurement), Measurement, skip=("repeat",))
+        words += _flags(dict(self.measurement), Measurement, skip=("repeat", "side"))
         words += [f"--repeats {self.repeats}", f"--device {self.device}"]
         return " ".join(words)
 
@@ -624,6 +702,10 @@ def parse_variant(text: str) -> Variant:
     return Variant(**{**given, "execution": execution})
 
 
+# These say how a run stands to the others of its experiment; alone it has none.
+OF_SEVERAL_RUNS = ("repeat", "side", "protocol", "until_sure")
+
+
 def _options_of(run: RunSpec) -> list[str]:
     return [
         f"--model {shlex.quote(run.workload.model)}",
@@ -631,7 +713,7 @@ def _options_of(run: RunSpec) -> list[str]:
         f"--batch-size {run.workload.batch_size}",
         f"--precision {run.workload.precision}",
         *_flags(dict(run.workload), Workload, skip=("model", "batch_size", "precision")),
-        *_flags(dict(run.measurement), Measurement, skip=("repeat",)),
+        *_flags(dict(run.measurement), Measurement, skip=OF_SEVERAL_RUNS),
         f"--repeats 1 --device {run.device}",
     ]
 

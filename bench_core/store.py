@@ -7,6 +7,7 @@ that can be computed from them is stored.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from array import array
@@ -79,6 +80,11 @@ MIGRATIONS = (
     );
     """,
     "ALTER TABLE epochs ADD COLUMN device_seconds BLOB NOT NULL DEFAULT x''",
+    """
+    ALTER TABLE runs ADD COLUMN round TEXT;
+    ALTER TABLE runs ADD COLUMN protocol_note TEXT;
+    ALTER TABLE runs ADD COLUMN unstated TEXT NOT NULL DEFAULT '[]';
+    """,
 )
 
 PARTS: dict[str, type[Frozen]] = {
@@ -214,6 +220,13 @@ class Store:
             "UPDATE runs SET child_pid = ?, child_created = ? WHERE number = ?",
             (pid, created, number),
         )
+
+    def set_round(self, numbers: Iterable[int], name: str) -> None:
+        """These runs take turns with each other, one epoch each."""
+        with self._transaction():
+            self._db.executemany(
+                "UPDATE runs SET round = ? WHERE number = ?", [(name, one) for one in numbers]
+            )
 
     def set_phase(self, number: int, phase: str, epoch: int | None = None) -> None:
         self._execute(
@@ -441,6 +454,7 @@ def _run(row: sqlite3.Row) -> Run:
                     f"run {row['number']} cannot be read ({name}: {error}); move bench.db away, or "
                     "take the row out of its table runs"
                 ) from error
+    fields["unstated"] = tuple(json.loads(fields["unstated"]))
     return Run(**fields)
 
 

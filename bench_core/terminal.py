@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from bench_core import events, inference_tables, pairing, stats
+from bench_core.comparison import Comparison
 from bench_core.inference_tables import (
     finding_text,
 )
@@ -263,13 +264,13 @@ def _print_facts(title: str, facts: dict[str, Any]) -> None:
         click.echo(f"  {name}: {value}")
 
 
-def _answer_row(pair: pairing.Comparison) -> tuple[str, ...]:
+def _answer_row(pair: Comparison) -> tuple[str, ...]:
     speedup = pair.speedup
     return (
         pair.workload.model,
         pair.machine,
         str(pair.workload.batch_size),
-        pair.candidate.variant.name,
+        pair.candidate.name,
         ratio_text(speedup.ratio, speedup.low, speedup.high),
         interval_text(speedup.low, speedup.high),
         f"{speedup.baseline_runs} + {speedup.candidate_runs}",
@@ -278,7 +279,7 @@ def _answer_row(pair: pairing.Comparison) -> tuple[str, ...]:
     )
 
 
-def geometric_means(pairs: Sequence[pairing.Comparison]) -> list[dict[str, Any]]:
+def geometric_means(pairs: Sequence[Comparison]) -> list[dict[str, Any]]:
     """Of the speedups, one for each task and variant: a mean over several would be of nothing."""
     groups: dict[tuple[str, Variant], list[float]] = defaultdict(list)
     for pair in pairs:
@@ -313,8 +314,8 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
                 "device": pair.device,
                 "batch_size": pair.workload.batch_size,
                 "precision": pair.workload.precision,
-                "baseline": pair.baseline.variant.name,
-                "candidate": pair.candidate.variant.name,
+                "baseline": pair.baseline.name,
+                "candidate": pair.candidate.name,
                 "unit": pair.unit,
                 "baseline_steady_seconds": pair.baseline.steady_seconds,
                 "candidate_steady_seconds": pair.candidate.steady_seconds,
@@ -332,7 +333,7 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
     }
 
 
-def _inference_json(pair: pairing.Comparison) -> dict[str, Any]:
+def _inference_json(pair: Comparison) -> dict[str, Any]:
     """What only single iterations have, and whether they computed the right thing."""
     if pair.unit == "epoch":
         return {}
@@ -346,9 +347,7 @@ def _inference_json(pair: pairing.Comparison) -> dict[str, Any]:
     return found
 
 
-def _break_even_json(
-    pair: pairing.Comparison, found: stats.BreakEven | None
-) -> dict[str, Any] | None:
+def _break_even_json(pair: Comparison, found: stats.BreakEven | None) -> dict[str, Any] | None:
     if found is None:
         return None
     kind = pair.unit if found.kind == "epoch" else found.kind

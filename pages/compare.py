@@ -16,8 +16,9 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from bench_core.comparison import EAGER, Comparison
 from bench_core.measured import Measured
-from bench_core.pairing import EAGER, Comparison, LeftOut, comparisons, differences
+from bench_core.pairing import Axis, LeftOut, comparisons, differences
 from bench_core.run import Run
 from bench_core.spec import Experiment
 from bench_core.store import Store
@@ -309,13 +310,13 @@ matching = [
     and (not chosen_precisions or one.run.spec.workload.precision in chosen_precisions)
 ]
 baseline = arms[names.index(chosen_baseline)] if chosen_baseline in names else EAGER
-found = comparisons(matching, baseline)
+found = comparisons(matching, Axis.against(baseline))
 
 if not found.pairs:
     if two_chosen and all(one.steady.median_seconds for one in measured):
         no_ratio(*measured)
         st.stop()
-    if len(matching) < len(measured) and comparisons(measured, baseline).pairs:
+    if len(matching) < len(measured) and comparisons(measured, Axis.against(baseline)).pairs:
         st.markdown("No comparison matches.")
         st.button("Clear the filter", icon=":material/filter_alt_off:", on_click=clear_filter)
     else:

@@ -94,7 +94,7 @@ def draw_hero(answer: Answer) -> None:
 def draw_tile(answer: Answer, machines: list[str]) -> None:
     pair = answer.lead
     color, symbol = SYMBOLS[machines.index(pair.machine) % len(SYMBOLS)]
-    arm = pair.candidate.variant.name
+    arm = pair.candidate.name
     where = " · ".join([f"on {pair.machine}", *answer.facts])
     if answer.kind == "Training" and arm != "compile":
         where += f" · {arm}"

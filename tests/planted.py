@@ -8,6 +8,7 @@ the same times. What a run's clock would have shown is set afterwards, in the fi
 
 from __future__ import annotations
 
+import math
 import random
 import sqlite3
 import time
@@ -26,7 +27,7 @@ from bench_core.events import (
     Prepared,
 )
 from bench_core.run import Run, Status
-from bench_core.spec import Experiment, Measurement, Precision, Variant
+from bench_core.spec import Experiment, Measurement, Precision, Protocol, Rung, Variant
 from bench_core.store import Store
 
 EAGER = Variant()
@@ -75,6 +76,8 @@ EFFECTIVE = {
 # A function's call: a constant, and what an element of its input costs.
 FUNCTION_LATENCIES = {"eager": (6e-6, 1.6e-9), "compile": (12e-6, 0.7e-9)}
 ITERATIONS_A_BLOCK = 25
+# What another precision or layout makes of a training epoch.
+RUNG_FACTORS = {"bf16": 0.62, "channels_last": 0.93}
 DEVICES = {"T4": ("cuda:0", "Tesla T4"), "A100": ("cuda:0", "NVIDIA A100-SXM4-40GB")}
 
 
@@ -125,6 +128,9 @@ def planted_experiment(
     workload: dict[str, Any] | None = None,
     iterations: int = 120,
     precisions: Sequence[Precision] = ("fp32",),
+    rungs: Sequence[Rung] = (),
+    protocol: Protocol = "sequential",
+    until_sure: float | None = None,
 ) -> Experiment:
     """Queue an experiment and measure its first `measured` runs (all, unless named).
 
@@ -137,10 +143,13 @@ def planted_experiment(
         models=tuple(models),
         batch_sizes=tuple(batch_sizes),
         variants=tuple(variants),
+        rungs=tuple(rungs),
         repeats=repeats,
         device=DEVICES[machine][0] if machine in DEVICES else "cpu",
         precisions=tuple(precisions),
-        measurement=Measurement(epochs=epochs, iterations=iterations),
+        measurement=Measurement(
+            epochs=epochs, iterations=iterations, protocol=protocol, until_sure=until_sure
+        ),
         workload=workload if infers else {"samples": 1000, **workload},
     )
     store.queue(experiment)
@@ -180,6 +189,10 @@ def plant_run(
     """
     run = store.claim(experiment_id)
     assert run is not None, f"experiment {experiment_id} has no queued run left"
+    if run.spec.measurement.protocol == "paired":
+        work = run.spec.workload
+        turns = (work.model, work.batch_size, work.precision, run.spec.measurement.repeat)
+        store.set_round([run.number], f"{experiment_id} {' '.join(map(str, turns))}")
     shape = shape_of(run, machine, shapes)
     count = blocks_of(run) if epochs is None else epochs
     store.set_environment(run.number, environment(machine))
@@ -265,7 +278,11 @@ def shape_of(
         factor = work.batch_size**0.9 * (0.65 if work.precision == "bf16" else 1.0)
         return replace(one, steady_seconds=one.steady_seconds * factor)
     eager, compiled = shapes[machine, work.model]
-    return compiled if run.spec.variant.execution == "compile" else eager
+    shape = compiled if run.spec.variant.execution == "compile" else eager
+    factor = math.prod(
+        RUNG_FACTORS.get(value, 1.0) for value in (work.precision, work.memory_layout)
+    )
+    return replace(shape, steady_seconds=shape.steady_seconds * factor)
 
 
 def blocks_of(run: Run) -> int:
@@ -331,6 +348,7 @@ def planted_epoch(run: Run, shape: Shape, number: int) -> Epoch:
     if work.task == "infer":
         return planted_block(run, shape, number)
     key = f"{work.model} {work.batch_size} {run.spec.variant.name} {run.spec.measurement.repeat}"
+    key += f" {run.spec.measurement.side}" if run.spec.measurement.side else ""
     process = random.Random(key).gauss(1.0, shape.process_scatter)
     chance = random.Random(f"{key} {number}")
     steady = shape.steady_seconds * process * chance.gauss(1.0, shape.epoch_scatter)

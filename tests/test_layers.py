@@ -22,6 +22,7 @@ LAYERS = (
     {"run"},
     {"stats"},
     {"measured"},
+    {"comparison"},
     {"pairing", "capabilities"},
     {"store", "presets", "sizes"},
     {"doubts", "progress", "compile_caches", "doctor", "inference_tables"},

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from bench_core import pairing
+from bench_core.comparison import Comparison
 from bench_core.events import Activity, Finding, Parity
 from bench_core.measured import Arm, measure
+from bench_core.pairing import Axis
 from bench_core.spec import Variant, Workload
 from bench_core.store import Store
 from tests.planted import COMPILE, EAGER, Shape, plant_run, planted_experiment
@@ -23,7 +25,9 @@ def store(tmp_path):
 def compared(store: Store, baseline: Variant = EAGER) -> pairing.Comparisons:
     runs = store.runs()
     epochs = store.epochs([run.number for run in runs])
-    return pairing.comparisons([measure(run, epochs[run.number]) for run in runs], baseline)
+    return pairing.comparisons(
+        [measure(run, epochs[run.number]) for run in runs], Axis.against(baseline)
+    )
 
 
 def shapes(eager: Shape, compiled: Shape) -> dict:
@@ -40,7 +44,10 @@ def test_the_articles_shape_gives_its_speedup_and_its_break_even_epoch(store):
     assert pair.break_even_cold.epoch == 14
     assert pair.break_even_warm.epoch == 1
     assert pair.headline.startswith("resnet101 on T4: 8.")
-    assert "Pays off from epoch 14, or from epoch 1 when the compile cache is warm." in pair.detail
+    assert (
+        "Pays off from epoch 14 (95 %: 14 to 15), or from epoch 1 when the compile cache is warm."
+        in pair.detail
+    )
 
 
 def test_a_slower_arm_never_pays_off(store):
@@ -182,7 +189,7 @@ def test_times_taken_beside_other_programs_say_so(store):
     loud = measure(eager, busy)
     arms = [Arm(EAGER, (one,)) for one in (quiet, loud)]
     texts = [
-        pairing.Comparison(
+        Comparison(
             eager.spec.workload, "cpu", "CPU", "", "", arm, Arm(COMPILE, arm.runs)
         ).noise_text
         for arm in arms
@@ -232,7 +239,7 @@ def test_what_precedes_the_first_call_belongs_to_the_start(store):
     assert 100 < fused.break_even_cold.epoch < 200
     assert fused.break_even_warm is None
     assert "when the compile cache is warm" not in fused.pays_off_text
-    assert "(projected)" in exported.pays_off_text
+    assert ", projected)" in exported.pays_off_text
 
 
 def with_aftermath(store, execution, **fields):
@@ -278,7 +285,7 @@ def test_a_baseline_whose_results_differ_is_no_measure_for_anything(store):
         )
         for run in runs
     ]
-    found = pairing.comparisons(measured, COMPILE)
+    found = pairing.comparisons(measured, Axis.against(COMPILE))
     assert found.pairs == ()
     [left] = found.left_out
     assert len(left.runs) == 12

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bench_core.comparison import Comparison
 from bench_core.measured import measure
-from bench_core.pairing import Comparison, comparisons
+from bench_core.pairing import comparisons
 from bench_core.sizes import sizes_text, sizes_that_pay
 from bench_core.spec import Variant
 from bench_core.store import Store

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench_core.pairing import Comparison, Comparisons
+from bench_core.comparison import Comparison
+from bench_core.pairing import Comparisons
 from bench_core.sizes import pays_text, sizes_that_pay
 from bench_core.units import EN_DASH, NO_BREAK, count_text, percent_interval_text
 from pages.parts.comparison_words import answer, vary_in_size_only
@@ -74,13 +75,13 @@ class Answer:
             return first_look + pays_text(self.pairs), lead.pays_off_text
         words = lead.verdict_text
         if self.kind == "Inference":
-            words += f" with {lead.candidate.variant.name}"
+            words += f" with {lead.candidate.name}"
         detail = [lead.pays_off_text]
         if lead.speedup.low and lead.speedup.high:
             detail[:0] = [f"95 %: {percent_interval_text(lead.speedup.low, lead.speedup.high)}."]
         others = sorted(self.pairs, key=lambda pair: -pair.speedup.ratio)[1:]
         rest = ", ".join(
-            f"{pair.candidate.variant.name} {pair.verdict_text.removeprefix('first look: ')}"
+            f"{pair.candidate.name} {pair.verdict_text.removeprefix('first look: ')}"
             for pair in others
         )
         detail += [f"Others: {rest}."] if rest else []

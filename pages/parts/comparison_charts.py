@@ -11,9 +11,10 @@ import streamlit as st
 from bench_core import figures
 from bench_core.chart_frame import CONFIG, machine_styles, on_log_axes
 from bench_core.chart_titles import epochs_title, training_caption
+from bench_core.comparison import Comparison
 from bench_core.loss_figure import loss_by_epoch
 from bench_core.measured import Measured
-from bench_core.pairing import Comparison, LeftOut
+from bench_core.pairing import LeftOut
 from bench_core.units import count_text
 from pages.parts.comparison_titles import batch_title, even_title
 from pages.parts.comparison_words import of_machine, pair_name, parity_text, workloads_vary_in
@@ -49,7 +50,7 @@ def speedup_card(chosen: Comparison, pairs: Sequence[Comparison], machines: Sequ
         batch = pair.workload.batch_size
         points.append(figures.SpeedupPoint(pair.machine, batch, speedup.ratio, *ends))
     first_looks = any(pair.speedup.kind == "first look" for pair in alike)
-    caption = f"{chosen.workload.model}, {chosen.candidate.variant.name}: speedup " + (
+    caption = f"{chosen.workload.model}, {chosen.candidate.name}: speedup " + (
         "with 95 % interval. Hollow: a first look without one."
         if first_looks
         else "with 95 % interval; above 1 is faster."
@@ -67,7 +68,7 @@ def seconds_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     """Steady seconds per epoch by batch size, a bar an arm, on the chosen pair's machine."""
     alike = [pair for pair in of_any_size(chosen, pairs) if pair.machine == chosen.machine]
     bars = [
-        figures.SecondsBar(arm.variant.name, pair.workload.batch_size, arm.steady_seconds)
+        figures.SecondsBar(arm.name, pair.workload.batch_size, arm.steady_seconds)
         for pair in alike
         for arm in (pair.baseline, pair.candidate)
     ]
@@ -114,7 +115,7 @@ def saved_card(chosen: Comparison) -> None:
     title = even_title(chosen)
     figure = figures.seconds_saved(
         curves,
-        baseline=chosen.baseline.variant.name,
+        baseline=chosen.baseline.name,
         epochs=round(max([measured, *reach])),
         title=title,
     )
@@ -129,8 +130,8 @@ def cumulative_card(chosen: Comparison, log: bool) -> None:
     """Seconds since the start of both arms, from a cold cache or none if that was measured."""
     cold = chosen.candidate.mean_series("cold") or chosen.candidate.mean_series("off")
     lines = [
-        figures.Line(chosen.baseline.variant.name, chosen.baseline.mean_series()),
-        figures.Line(chosen.candidate.variant.name, cold or chosen.candidate.mean_series()),
+        figures.Line(chosen.baseline.name, chosen.baseline.mean_series()),
+        figures.Line(chosen.candidate.name, cold or chosen.candidate.mean_series()),
     ]
     even = chosen.break_even_cold if cold and chosen.differs else None
     title = even_title(chosen)
@@ -147,8 +148,8 @@ def epochs_card(chosen: Comparison, log: bool) -> None:
     """Seconds of each epoch of every run of the pair."""
     arms = (chosen.baseline, chosen.candidate)
     lines = [figures.Line.of(one) for arm in arms for one in arm.runs]
-    steady = {arm.variant.name: arm.steady_seconds for arm in arms}
-    title = epochs_title(lines, steady, chosen.baseline.variant.name)
+    steady = {arm.name: arm.steady_seconds for arm in arms}
+    title = epochs_title(lines, steady, chosen.baseline.name)
     figure = figures.epoch_seconds(lines, title=title)
     caption = f"{pair_name(chosen)}. Seconds of each epoch, a line a run."
     chart_card(title, caption, on_log_axes(figure) if log else figure, "epochs")
@@ -207,7 +208,7 @@ def _loss_curves(chosen: Comparison) -> tuple[dict[str, list[list[float]]], list
         for one in arm.runs:
             curve = [epoch.loss for epoch in one.epochs if epoch.loss is not None]
             if curve:
-                of_seeds = found.setdefault(arm.variant.name, {})
+                of_seeds = found.setdefault(arm.name, {})
                 of_seeds.setdefault(one.run.spec.measurement.seed, []).append(curve)
     shared = sorted(set.intersection(*map(set, found.values())) if found else ())
     losses = {

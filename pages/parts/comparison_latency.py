@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from bench_core.comparison import Comparison
 from bench_core.latency_figures import (
     Latencies,
     first_against_steady,
@@ -21,7 +22,6 @@ from bench_core.latency_figures import (
     throughput_by_batch,
 )
 from bench_core.measured import PERCENTILES, Arm
-from bench_core.pairing import Comparison
 from bench_core.sizes import sizes_text
 from bench_core.spec import EXECUTION_WORDS
 from bench_core.units import rate_text, seconds_text
@@ -60,8 +60,8 @@ def points_of(pairs: Sequence[Comparison]) -> list[Latencies]:
     for pair in pairs:
         cell = pair.baseline.runs[0].run.number
         base, arm = pair.baseline, pair.candidate
-        points.setdefault((cell, base.variant.name), Latencies.of(base, pair.workload))
-        points[cell, arm.variant.name] = Latencies.of(arm, pair.workload, speedup_cells(pair)[0])
+        points.setdefault((cell, base.name), Latencies.of(base, pair.workload))
+        points[cell, arm.name] = Latencies.of(arm, pair.workload, speedup_cells(pair)[0])
     return list(points.values())
 
 
@@ -95,7 +95,7 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
         placeholder="",
         alt="Latency percentiles, throughput, first answer and speedup of every arm",
         column_config={
-            "Variant": variant_column([arm.variant.name for arm in arms], width=130, pinned=True),
+            "Variant": variant_column([arm.name for arm in arms], width=130, pinned=True),
             **{
                 name: st.column_config.NumberColumn(width=76, help=help)
                 for name, help in (
@@ -139,7 +139,7 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
     )
     old = [arm for arm in arms if "deprecated" in EXECUTION_WORDS[arm.variant.execution]]
     if old:
-        names = ", ".join(arm.variant.name for arm in old)
+        names = ", ".join(arm.name for arm in old)
         st.caption(f"{plain(names)}: TorchScript, deprecated by PyTorch.")
     cells = drawn.selection.cells if alone else []
     if not cells or not 0 < cells[0][0] <= len(cell):
@@ -152,7 +152,7 @@ def _row(arm: Arm, pair: Comparison, against: Comparison | None = None) -> dict[
     cache = arm.start_shown
     speedup, interval = speedup_cells(against) if against else ("", "")
     return {
-        "Variant": [arm.variant.name],
+        "Variant": [arm.name],
         "p50": point.p50,
         "p90": point.p90 or EMPTY_CELL,
         "p99": point.p99 or EMPTY_CELL,
@@ -194,7 +194,7 @@ def latency_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
 
 def throughput_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     points = points_of([pair for pair in pairs if vary_in("batch_size", pair, chosen)])
-    title = throughput_title(points, chosen.baseline.variant.name, chosen.workload.thing)
+    title = throughput_title(points, chosen.baseline.name, chosen.workload.thing)
     caption = (
         f"{chosen.workload.model} on {chosen.machine}, {chosen.workload.precision}: batch size / "
         "median latency, one call after the other."
@@ -205,7 +205,7 @@ def throughput_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
 def first_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     """What the waiting costs: the first answer beside a steady call, for every arm."""
     points = points_of(beside(chosen, pairs))
-    title = first_title(points, chosen.candidate.variant.name, chosen.baseline.variant.name)
+    title = first_title(points, chosen.candidate.name, chosen.baseline.name)
     caption = (
         f"{cell_name(chosen)}. The first answer waits for compiling, tracing or exporting; from a "
         "cold cache where that was measured."
@@ -220,7 +220,7 @@ def precision_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     title = precision_title(points)
     caption = (
         f"{chosen.workload.model} on {chosen.machine}, {chosen.workload.size_text}: median "
-        f"latency, and the speedup against {chosen.baseline.variant.name} of the same precision."
+        f"latency, and the speedup against {chosen.baseline.name} of the same precision."
     )
     figure = latency_by_precision(points, title=title)
     chart_card(title, caption, figure, "precision", height=_height(len(points), legend=False))

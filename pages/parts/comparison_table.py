@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from bench_core.chart_frame import GRAY
-from bench_core.pairing import Comparison
+from bench_core.comparison import Comparison
 from bench_core.run import Run
 from bench_core.units import count_text, seconds_text
 from pages.parts.comparison_words import (
@@ -39,7 +39,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
 
     All of one kind of workload, so of one unit.
     """
-    baseline, unit = pairs[0].baseline.variant.name, pairs[0].unit
+    baseline, unit = pairs[0].baseline.name, pairs[0].unit
     size = "Input size" if pairs[0].workload.is_function else "Batch"
     base_time = f"{baseline[0].upper()}{baseline[1:]} {unit}" if len(baseline) < 12 else "Baseline"
     variant_time, first_time = f"Variant {unit}", FIRST[unit]
@@ -47,7 +47,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     frame = pd.DataFrame(rows)
     # On a phone the speedup must be seen without scrolling: what all rows share needs no column.
     one = pairs[0]
-    every_row = {size: one.workload.size_text, "Variant": plain(one.candidate.variant.name)}
+    every_row = {size: one.workload.size_text, "Variant": plain(one.candidate.name)}
     if unit == "iteration":  # whose table has more columns
         every_row = {
             "Machine": f"on {plain(one.machine)}",
@@ -103,7 +103,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
             ),
             size: st.column_config.NumberColumn(width=52 if size == "Batch" else 84),
             "Variant": variant_column(
-                [pair.candidate.variant.name for pair in pairs],
+                [pair.candidate.name for pair in pairs],
                 width=90 if unit == "epoch" else 130,
             ),
             "Precision": st.column_config.TextColumn(width=74),
@@ -193,7 +193,7 @@ def _row(
         "Machine": [pair.machine],
         size: pair.workload.batch_size,
         "Precision": pair.workload.precision,
-        "Variant": [arm.variant.name],
+        "Variant": [arm.name],
         "Speedup": pair.speedup.ratio,
         "95 % interval": speedup_cells(pair)[1],
         "Pays off from": cold,
@@ -260,7 +260,7 @@ def facts_card(chosen: Comparison) -> None:
         facts = differing_facts(
             [one.run for one in chosen.baseline.runs], [one.run for one in chosen.candidate.runs]
         )
-        heads = ("Fact", chosen.baseline.variant.name, chosen.candidate.variant.name)
+        heads = ("Fact", chosen.baseline.name, chosen.candidate.name)
         st.table(
             {
                 plain(head): [plain(cell) for cell in column]
@@ -284,7 +284,7 @@ def matrix_card(
     """
     with st.container(border=True, gap="xsmall", height="stretch"):
         st.markdown("**Change of speed by model and machine**")
-        arm, work = chosen.candidate.variant.name, chosen.workload
+        arm, work = chosen.candidate.name, chosen.workload
         words = f"{arm}, {work.size_text}, {work.precision}"
         st.caption(
             f"{plain(words)}, with the {chosen.unit} from which it pays off, compiled from a cold "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench_core.comparison import COMPILE, Comparison
 from bench_core.figures import place_text
 from bench_core.latency_figures import Latencies
-from bench_core.pairing import COMPILE, Comparison
 from bench_core.units import count_text, rate_text, seconds_text
 from pages.parts.comparison_words import speedup_cells
 from pages.parts.kinds import model_text
@@ -17,11 +17,11 @@ def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
     ordered = sorted(pairs, key=lambda pair: pair.workload.batch_size)
     if absolute:
         best = min(ordered, key=lambda pair: pair.candidate.steady_seconds)
-        name = best.candidate.variant.name
+        name = best.candidate.name
         return (
             f"{name[0].upper()}{name[1:]} takes {seconds_text(best.candidate.steady_seconds)} "
             f"an {best.unit} at {best.workload.size_text}, "
-            f"{best.baseline.variant.name} {seconds_text(best.baseline.steady_seconds)}"
+            f"{best.baseline.name} {seconds_text(best.baseline.steady_seconds)}"
         )
     if len(ordered) == 1:
         return f"{speedup_cells(ordered[0])[0]} at {ordered[0].workload.size_text}"
@@ -42,7 +42,7 @@ def batch_title(pairs: Sequence[Comparison], absolute: bool) -> str:
 
 def even_title(pair: Comparison) -> str:
     """When the chosen pair is even."""
-    arm = "" if pair.candidate.variant == COMPILE else f" with {pair.candidate.variant.name}"
+    arm = "" if pair.candidate.variant == COMPILE else f" with {pair.candidate.name}"
     start = f"{model_text(pair.workload.model)} on {pair.machine}{arm}"
     if not pair.differs:
         return f"{start}: no difference {'shown' if pair.speedup.verdict else 'seen'}"

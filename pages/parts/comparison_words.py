@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bench_core.comparison import SCATTER, Comparison
 from bench_core.events import Parity
 from bench_core.figures import place_text
 from bench_core.measured import Arm
-from bench_core.pairing import SCATTER, Comparison, Comparisons
+from bench_core.pairing import Comparisons
 from bench_core.run import Run
 from bench_core.sizes import sizes_text, sizes_that_pay
 from bench_core.stats import BreakEven, geometric_mean
@@ -55,7 +56,7 @@ def _means_text(pairs: Sequence[Comparison]) -> str:
     """
     ratios: dict[str, list[float]] = {}
     for pair in pairs:
-        ratios.setdefault(pair.candidate.variant.name, []).append(pair.speedup.ratio)
+        ratios.setdefault(pair.candidate.name, []).append(pair.speedup.ratio)
     if len(ratios) == 1:
         mean = ratio_text(geometric_mean(*ratios.values()))
         return f"Geometric mean {mean} over {len(pairs)} comparisons"
@@ -92,7 +93,7 @@ def _where(pair: Comparison, pairs: Sequence[Comparison]) -> str:
     """`on T4 with resnet101`, and what else tells it from the other comparisons."""
     words = [f"on {pair.machine} with {pair.workload.model}"]
     for of in (
-        lambda one: one.candidate.variant.name,
+        lambda one: one.candidate.name,
         lambda one: one.workload.size_text,
         lambda one: one.workload.precision,
     ):
@@ -113,7 +114,7 @@ def change_text(verdict: str) -> str:
 
 def pair_name(pair: Comparison) -> str:
     """`resnet101 on T4, batch 16, compile against eager`."""
-    arms = f"{pair.candidate.variant.name} against {pair.baseline.variant.name}"
+    arms = f"{pair.candidate.name} against {pair.baseline.name}"
     return ", ".join([cell_name(pair), arms])
 
 
@@ -185,9 +186,7 @@ def unmet_text(arm: Arm) -> str:
 def unmet_sentences(*arms: Arm) -> list[str]:
     """`compile did not get what it asked for: CUDA graphs (none was recorded)`, for each arm."""
     return [
-        f"{arm.variant.name} did not get what it asked for: {unmet_text(arm)}"
-        for arm in arms
-        if arm.unmet
+        f"{arm.name} did not get what it asked for: {unmet_text(arm)}" for arm in arms if arm.unmet
     ]
 
 

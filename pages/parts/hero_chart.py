@@ -8,9 +8,9 @@ import streamlit as st
 
 from bench_core.chart_frame import CONFIG
 from bench_core.chart_titles import training_caption
+from bench_core.comparison import Comparison
 from bench_core.figures import Saved, seconds_saved
 from bench_core.latency_figures import latency_bars, latency_by_batch
-from bench_core.pairing import Comparison
 from pages.parts.answers import Answer
 from pages.parts.comparison_latency import points_of
 from pages.parts.text import plain
@@ -33,7 +33,7 @@ def hero_chart(answer: Answer) -> None:
 
 def _saved(pair: Comparison) -> tuple[Any, str] | None:
     """Seconds saved so far, from a cold start if one was measured."""
-    arm, baseline = pair.candidate.variant.name, pair.baseline.variant.name
+    arm, baseline = pair.candidate.name, pair.baseline.name
     curve = Saved.from_cold(pair) or Saved.of(pair, "warm") or Saved.of(pair, None)
     if curve is None:
         return None

@@ -21,6 +21,7 @@ from bench_core.chart_titles import (
     tails_title,
     training_caption,
 )
+from bench_core.comparison import Comparison
 from bench_core.figures import (
     Line,
     Saved,
@@ -33,7 +34,6 @@ from bench_core.figures import (
 )
 from bench_core.iteration_figures import latency_shares, running_percentiles
 from bench_core.measured import Arm
-from bench_core.pairing import Comparison
 from bench_core.run import ENDED
 from bench_core.spec import Cache
 from bench_core.stats import seconds_saved as saved_by_epoch
@@ -178,7 +178,7 @@ def saved_curves(cell: Cell) -> list[Saved]:
     before = _mean_epochs(cell, cell.baseline)
     if not before:
         return []
-    pairs = {p.candidate.variant.name: p for p in cell.comparisons if p.differs}
+    pairs = {p.candidate.name: p for p in cell.comparisons if p.differs}
     curves = []
     for arm, cache, after in _candidates(cell):
         pair = pairs.get(arm)
@@ -206,7 +206,7 @@ def _candidates(cell: Cell) -> list[tuple[str, Cache | None, list[float]]]:
     """
     arms = _names(cell)
     pair = cell.candidate
-    now = pair.candidate.variant.name if pair else None
+    now = pair.candidate.name if pair else None
     arms.sort(key=lambda arm: arm != now)
     found: list[tuple[str, Cache | None, list[float]]] = []
     for arm in arms:
@@ -224,7 +224,7 @@ def _names(cell: Cell) -> list[str]:
 def _arms(cell: Cell, name: str) -> list[Arm]:
     """The arm as it is compared, if it is by now; then the arm with all of its runs."""
     sides = (arm for pair in cell.comparisons for arm in (pair.baseline, pair.candidate))
-    compared = [arm for arm in sides if arm.variant.name == name][:1]
+    compared = [arm for arm in sides if arm.name == name][:1]
     runs = tuple(one for one in cell.measured if one.run.spec.variant.name == name)
     return [*compared, *(Arm(one.run.spec.variant.arm, runs) for one in runs[:1])]
 
@@ -252,7 +252,7 @@ def steady_latencies(cell: Cell) -> dict[str, list[float]]:
         for name, arm in arms.items()
     }
     if cell.candidate:
-        answer = cell.candidate.candidate.variant.name
+        answer = cell.candidate.candidate.name
         found[answer] = found.pop(answer)
     return {name: seconds for name, seconds in found.items() if seconds}
 

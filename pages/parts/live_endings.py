@@ -9,8 +9,8 @@ from pathlib import Path
 import streamlit as st
 
 from bench_core import worker
-from bench_core.pairing import Comparison, Comparisons, comparisons
-from bench_core.progress import baseline_of
+from bench_core.comparison import Comparison
+from bench_core.pairing import Axis, Comparisons, comparisons
 from bench_core.run import ENDED, Run
 from bench_core.spec import Experiment
 from bench_core.stats import RUNS_FOR_A_VERDICT
@@ -58,7 +58,7 @@ def _draw_short(cells: Mapping[str, Sequence[Comparison]]) -> None:
     for cell, pairs in cells.items():
         ordered = sorted(pairs, key=lambda pair: -pair.speedup.ratio)
         words = [
-            f"{pair.candidate.variant.name} {pair.verdict_text.removeprefix(FIRST_LOOK)}"
+            f"{pair.candidate.name} {pair.verdict_text.removeprefix(FIRST_LOOK)}"
             for pair in ordered
         ]
         lines.append(f"{_icon(ordered[0])} **{plain(cell)}**: {plain(', '.join(words))}")
@@ -80,7 +80,7 @@ def _ended(reading: Reading) -> Comparisons:
     names = cell_names(reading.experiment, reading.runs)
     unended = {names[run.number] for run in reading.runs if run.status not in ENDED}
     ended = [one for one in reading.measured if names[one.run.number] not in unended]
-    return comparisons(ended, baseline_of(reading.experiment.variants))
+    return comparisons(ended, Axis.of(reading.experiment))
 
 
 def draw_left_out(reading: Reading) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
+from bench_core.comparison import Comparison
 from bench_core.measured import PERCENTILES, Arm, Measured
-from bench_core.pairing import Comparison
 from bench_core.progress import clock_text
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import (
@@ -27,7 +27,7 @@ def draw_metrics(cell: Cell, reading: Reading, needs: Mapping[int, float]) -> No
     pair = cell.candidate
     unended = any(one.run.status in ("running", "queued") for one in cell.measured)
     if pair and len(cell.comparisons) > 1:
-        st.caption(plain(f"{pair.candidate.variant.name} against {pair.baseline.variant.name}:"))
+        st.caption(plain(f"{pair.candidate.name} against {pair.baseline.name}:"))
     with st.grid(4, min_column_width=150, gap="small"):
         so_far = "So far" if unended else "Difference"
         _metric(so_far, *_so_far(cell, pair, needs), SO_FAR[cell.unit])
@@ -154,7 +154,7 @@ def _pays_off(pair: Comparison | None, unended: bool) -> tuple[str, str]:
 
 def _steady(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
     if pair:
-        before = f"{pair.baseline.variant.name} {seconds_text(pair.baseline.steady_seconds)}"
+        before = f"{pair.baseline.name} {seconds_text(pair.baseline.steady_seconds)}"
         return seconds_text(pair.candidate.steady_seconds), before
     known = steady_seconds(cell)
     if cell.baseline in known:
@@ -217,7 +217,7 @@ def _steady_only(arm: Arm | None) -> Arm | None:
 
 
 def _beside(baseline: Arm | None, text: str) -> str:
-    return f"{baseline.variant.name} {text}" if baseline and text else ""
+    return f"{baseline.name} {text}" if baseline and text else ""
 
 
 def _first_call(cell: Cell, pair: Comparison | None, now: float) -> tuple[str, str]:
@@ -232,7 +232,7 @@ def _first_call(cell: Cell, pair: Comparison | None, now: float) -> tuple[str, s
         return "", below or "comes first"
     starts = (arm.first_seconds(cache) for cache in ("cold", "off", None))
     first = next((seconds for seconds in starts if seconds is not None), None)
-    return seconds_text(first), below or arm.variant.name
+    return seconds_text(first), below or arm.name
 
 
 def _tails(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
@@ -250,7 +250,7 @@ def _of_steady(cell: Cell, pair: Comparison | None, told: Callable[[Arm], str]) 
     below = _beside(baseline, told(baseline) if baseline else "")
     if arm is None:
         return "", below or "needs 3 steady iterations"
-    return told(arm), below or arm.variant.name
+    return told(arm), below or arm.name
 
 
 def _tail_text(arm: Arm) -> str:

@@ -14,9 +14,10 @@ from typing import TypeVar
 
 import streamlit as st
 
+from bench_core.comparison import Comparison
 from bench_core.measured import Measured, measure
-from bench_core.pairing import Comparison, comparisons
-from bench_core.progress import as_of, baseline_of, moment_after
+from bench_core.pairing import Axis, comparisons
+from bench_core.progress import as_of, moment_after
 from bench_core.run import ENDED, Run
 from bench_core.spec import Experiment
 from bench_core.store import Store
@@ -165,7 +166,7 @@ class Cell:
         """The comparison of the arm that is measured now, else of the fastest one."""
         running = [m.run.spec.variant.name for m in self.measured if m.run.status == "running"]
         for pair in self.comparisons:
-            if pair.candidate.variant.name in running:
+            if pair.candidate.name in running:
                 return pair
         return max(self.comparisons, key=lambda pair: pair.speedup.ratio, default=None)
 
@@ -192,14 +193,14 @@ def cell_of(reading: Reading, name: str) -> Cell:
     names = cell_names(reading.experiment, reading.runs)
     measured = tuple(one for one in reading.measured if names[one.run.number] == name)
     key = tuple((m.run.number, m.run.status, len(m.epochs)) for m in measured)
-    baseline = baseline_of(reading.experiment.variants)
+    axis = Axis.of(reading.experiment)
 
     def compare() -> tuple[Comparison, ...]:
         so_far = [replace(one, run=_as_ended(one.run)) for one in measured]
-        return comparisons(so_far, baseline).pairs
+        return comparisons(so_far, axis).pairs
 
     pairs = kept("live_pairs", (reading.experiment.id, key), compare)
-    return Cell(name, measured, baseline.name, pairs)
+    return Cell(name, measured, axis.baseline_name, pairs)
 
 
 def followed_cell(reading: Reading) -> str:

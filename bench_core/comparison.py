@@ -1,0 +1,346 @@
+"""The answer that a comparison gives: two arms, their speedup, break-even, outlook, and the words.
+
+Pure: arms in, numbers and sentences out. Which runs may be compared is pairing's to say.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Literal
+
+from bench_core import stats
+from bench_core.measured import Arm, Measured
+from bench_core.spec import Cache, Variant, Workload
+from bench_core.units import (
+    count_text,
+    counted,
+    duration_text,
+    percent_interval_text,
+    percent_text,
+    seconds_text,
+)
+
+EAGER = Variant()
+COMPILE = Variant(execution="compile")
+# Above these the times say more about the machine's other work than about the variant.
+LOUD_NEIGHBOURS = 0.1
+WIDE_SPREAD = 0.15
+RUNS_APART = 1.2
+# Equal processes on a quiet machine differ by about this much.
+SCATTER = 0.02
+# How long somebody trains, or serves, who asks what it saves.
+LONG_RUN = {"epoch": 100, "iteration": 10_000}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A baseline and a candidate arm that differ in what is compared alone.
+
+    `workload` is the candidate's. `axis` names what differs on purpose, `overridden` what differs
+    besides and was accepted by a person, `unstated` facts that neither side's source states.
+    `floor` is how far equal arms lay apart on this machine and device (0.02: 2 %), where that was
+    measured.
+    """
+
+    workload: Workload
+    device: str
+    machine: str
+    machine_id: str
+    torch: str
+    baseline: Arm
+    candidate: Arm
+    axis: tuple[str, ...] = ("variant",)
+    floor: float | None = None
+    overridden: tuple[str, ...] = ()
+    unstated: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> Literal["epoch", "iteration"]:
+        """What the seconds are of, and what a break-even counts."""
+        return self.workload.unit
+
+    @cached_property
+    def took_turns(self) -> tuple[tuple[Measured, Measured], ...]:
+        """Baseline and candidate runs that were measured side by side, by turns."""
+        before = {m.run.round: m for m in self.baseline.runs if m.run.round}
+        return tuple((before[m.run.round], m) for m in self.candidate.runs if m.run.round in before)
+
+    @cached_property
+    def until_sure(self) -> bool:
+        """Whether the width of the interval decided how many runs there are."""
+        runs = (*self.baseline.runs, *self.candidate.runs)
+        return any(m.run.spec.measurement.until_sure for m in runs)
+
+    @cached_property
+    def speedup(self) -> stats.Speedup:
+        """Over the pairs where the arms took turns often enough, else over all runs."""
+        arms = self.baseline.medians, self.candidate.medians
+        if len(self.took_turns) >= stats.RUNS_FOR_A_VERDICT:
+            before, after = (
+                [m.steady.median_seconds or 0.0 for m in side]
+                for side in zip(*self.took_turns, strict=True)
+            )
+            return stats.paired_speedup(before, after, until_sure=self.until_sure)
+        return stats.speedup(*arms, until_sure=self.until_sure)
+
+    @cached_property
+    def band(self) -> stats.Band | None:
+        """For a first look: how far single times move the ratio. Not an interval over runs."""
+        if self.speedup.kind != "first look":
+            return None
+        arms = [
+            [
+                seconds / m.steady.median_seconds * arm.steady_seconds
+                for m in arm.runs
+                if m.steady.median_seconds is not None
+                for seconds in m.steady_seconds
+            ]
+            for arm in (self.baseline, self.candidate)
+        ]
+        return stats.first_look_band(arms[0], arms[1])
+
+    def break_even(self, cache: Cache) -> stats.BreakEven | None:
+        """From which epoch or iteration the candidate is ahead when it starts from `cache`.
+
+        A variant that compiles nothing has no cache, so its start is neither cold nor warm.
+        """
+        before = self.baseline.excess_seconds(None)
+        after = self.candidate.excess_seconds(cache if self.candidate.variant.cache else None)
+        if before is None or after is None:
+            return None
+        epochs = min(
+            len(m.series_seconds) for arm in (self.baseline, self.candidate) for m in arm.runs
+        )
+        return stats.break_even(
+            before, after, self.baseline.steady_seconds, self.candidate.steady_seconds, epochs
+        )
+
+    def outlook(self, cache: Cache | None) -> stats.Outlook | None:
+        """What the runs leave open about gain and start-up from `cache`; None for a first look."""
+        before = self.baseline.excesses(None)
+        after = self.candidate.excesses(cache if self.candidate.variant.cache else None)
+        if not before or not after:
+            return None
+        return stats.outlook(self.speedup, self.baseline.steady_seconds, before, after)
+
+    @cached_property
+    def first_start(self) -> Cache | None:
+        """The dearest start that was measured: cold, else without a cache, else warm."""
+        starts: tuple[Cache, ...] = ("cold", "off", "warm")
+        return next((cache for cache in starts if self.candidate.excesses(cache)), None)
+
+    def break_even_interval(self, cache: Cache) -> stats.Band | None:
+        """The 95 % interval of the break-even: 0 is at once, infinity never. None: a first look."""
+        view = self.outlook(cache)
+        return stats.break_even_interval(view) if view else None
+
+    @cached_property
+    def break_even_cold(self) -> stats.BreakEven | None:
+        """From an empty cache, or without any, which costs a start at least as much."""
+        return self.break_even("cold") or self.break_even("off")
+
+    @cached_property
+    def break_even_warm(self) -> stats.BreakEven | None:
+        return self.break_even("warm") if self.candidate.variant.cache else None
+
+    @property
+    def below_floor(self) -> bool:
+        """Whether equal arms lay as far apart on this machine and device as these two."""
+        return self.floor is not None and abs(math.log(self.speedup.ratio)) <= self.floor
+
+    @property
+    def shows_difference(self) -> bool:
+        return self.speedup.verdict in ("faster", "slower") and not self.below_floor
+
+    @property
+    def differs(self) -> bool:
+        """A difference is shown; in a first look, seen beyond what equal processes scatter."""
+        if self.band:
+            outside = not self.band.low <= 1 <= self.band.high and not self.below_floor
+            # Thousands of latencies narrow the band below what the next process would change.
+            return outside and abs(math.log(self.speedup.ratio)) > SCATTER
+        return self.shows_difference
+
+    @property
+    def verdict_text(self) -> str:
+        """`8.4 % faster`, `no difference shown`, or what a first look saw."""
+        speedup = self.speedup
+        if speedup.kind == "first look":
+            if self.band is None or not self.differs:
+                return "first look: no difference seen"
+            # The band knows nothing of other processes, so its digits would claim too much.
+            low, high = speedup.ratio * (1 - SCATTER), speedup.ratio * (1 + SCATTER)
+            return f"first look: {percent_text(speedup.ratio, low, high)}"
+        if not self.shows_difference:
+            return "no difference shown"
+        return percent_text(speedup.ratio, speedup.low, speedup.high)
+
+    @property
+    def headline(self) -> str:
+        """The answer in one line that stands alone."""
+        if self.axis != ("variant",):
+            arm = f", {self.candidate.name} against {self.baseline.name},"
+        else:
+            arm = "" if self.candidate.variant == COMPILE else f" with {self.candidate.name}"
+        model = self.workload.model.removeprefix("function:")
+        start = f"{model}{arm} on {self.machine}: {self.verdict_text}"
+        return f"{start} once steady" if self.shows_difference else start
+
+    @property
+    def detail(self) -> str:
+        """Interval, break-even and what it means in seconds, as sentences."""
+        parts = (
+            self._interval_text,
+            self.pays_off_text,
+            self._seconds_text,
+            self.unmet_text,
+            self.noise_text,
+        )
+        return " ".join(filter(None, parts))
+
+    @property
+    def _interval_text(self) -> str:
+        speedup = self.speedup
+        if speedup.kind == "first look":
+            runs = counted(min(speedup.baseline_runs, speedup.candidate_runs), "run")
+            band = self.band
+            within = percent_interval_text(band.low, band.high) if band else ""
+            if band and self.differs:
+                within += " faster" if band.low > 1 else " slower"
+            return (
+                f"Only {runs} in an arm: no verdict before {stats.RUNS_FOR_A_VERDICT}. "
+                f"Within these runs: {within}."
+            )
+        interval = percent_interval_text(speedup.low, speedup.high)
+        if speedup.verdict == "no difference shown":
+            return f"{interval[0].upper()}{interval[1:]} (95 %)."
+        if self.below_floor and self.floor is not None:
+            side = "faster" if speedup.ratio > 1 else "slower"
+            return (
+                f"{interval} {side} (95 %), but equal arms lay "
+                f"{100 * self.floor:.1f}\u00a0% apart on this machine."
+            )
+        return f"95 % interval {interval}."
+
+    @property
+    def pays_off_text(self) -> str:
+        """`Pays off from epoch 14, or from epoch 1 when the compile cache is warm.`"""
+        if not self.differs:
+            return ""
+        cold, warm = self.break_even_cold, self.break_even_warm
+        start = cold or warm
+        if start is None:
+            return ""
+        match start.kind:
+            case "never" if self.speedup.kind == "first look":
+                return "As seen here it would never pay off."
+            case "never":
+                return "Never pays off."
+            case "ahead until":
+                return f"Ahead until {self._place(start)} only, then behind for good."
+            case "at once":
+                text = "Pays off at once"
+            case "epoch":
+                notes = [self._ends_text("cold" if cold else "warm")]
+                notes += ["projected"] if start.projected else []
+                within = ", ".join(filter(None, notes))
+                text = f"Pays off from {self._place(start)}" + (f" ({within})" if within else "")
+        if cold is None:
+            text += " when the compile cache is warm"
+        elif warm and warm.kind in ("at once", "epoch") and warm != cold:
+            from_warm = "at once" if warm.kind == "at once" else f"from {self._place(warm)}"
+            text += f", or {from_warm} when the compile cache is warm"
+        return f"{text}."
+
+    def _ends_text(self, cache: Cache) -> str:
+        """`95 %: 11 to 19`, `95 %: 11 to never`; nothing for a first look."""
+        ends = self.break_even_interval(cache)
+        if cache == "cold" and ends is None:
+            ends = self.break_even_interval("off")
+        return f"95 %: {ends_text(ends)}" if ends else ""
+
+    def _place(self, even: stats.BreakEven) -> str:
+        number = float(even.epoch or 0)
+        return f"{self.unit} {count_text(two_digits(number) if even.projected else number)}"
+
+    @property
+    def _seconds_text(self) -> str:
+        return (
+            f"A steady {self.unit} takes {seconds_text(self.candidate.steady_seconds)} against "
+            f"{seconds_text(self.baseline.steady_seconds)}."
+        )
+
+    @property
+    def noise_text(self) -> str:
+        """What speaks against these times: other programs, runs or single times that scatter."""
+        runs = [*self.baseline.runs, *self.candidate.runs]
+        foreign = [
+            epoch.foreign_cpu_share
+            for m in runs
+            for epoch in (m.epochs[m.steady.first :] if m.unit == "epoch" else m.epochs)
+            if epoch.foreign_cpu_share is not None
+        ]
+        if foreign and fmean(foreign) >= LOUD_NEIGHBOURS:
+            return (
+                f"Other programs used {fmean(foreign):.0%} of this machine's cores meanwhile: "
+                "measure again on a quiet machine."
+            )
+        for arm in (self.baseline, self.candidate):
+            apart = max(arm.medians) / min(arm.medians)
+            if apart >= RUNS_APART:
+                return (
+                    f"Runs of {arm.name} differ by {apart:.1f} times: measure again on a "
+                    "quiet machine."
+                )
+        spread = max(m.steady.spread or 0.0 for m in runs)
+        if spread >= WIDE_SPREAD:
+            way_out = {
+                "epoch": "take more samples an epoch",
+                "iteration": "take a larger batch, or measure on a quieter machine",
+            }[self.unit]
+            return f"Single {self.unit}s scatter by {spread:.0%}: {way_out}."
+        return ""
+
+    @property
+    def unmet_text(self) -> str:
+        """What the candidate asked for and did not get."""
+        texts = [f"Asked for {f.asked}, got: {f.got}." for f in self.candidate.unmet]
+        return " ".join(texts)
+
+    @property
+    def saving_text(self) -> str:
+        """`Over 100 epochs it saves 7 min 26 s of 1 h 50 min.`, from the cold start if measured."""
+        count = LONG_RUN[self.unit]
+        starts = [self.candidate.excess_seconds(cache) for cache in ("cold", "off", None)]
+        after = next((excess for excess in starts if excess is not None), None)
+        before = self.baseline.excess_seconds(None)
+        if before is None or after is None:
+            return ""
+        whole = before + count * self.baseline.steady_seconds
+        saved = whole - after - count * self.candidate.steady_seconds
+        verb = "saves" if saved >= 0 else "costs"
+        of = "of" if saved >= 0 else "on top of"
+        return (
+            f"Over {count_text(count)} {self.unit}s it {verb} {duration_text(abs(saved))} {of} "
+            f"{duration_text(whole)}."
+        )
+
+
+def two_digits(number: float) -> float:
+    """What lies far ahead is not known to the last digit."""
+    return float(f"{number:.1e}") if number >= 100 else number
+
+
+def ends_text(ends: stats.Band) -> str:
+    """Ends of a break-even as people read them: `11 to 19`, `at once to 3`, `410 to never`."""
+
+    def end(exact: float) -> str:
+        if math.isinf(exact):
+            return "never"
+        return count_text(two_digits(math.ceil(exact))) if exact > 0 else "at once"
+
+    low, high = end(ends.low), end(ends.high)
+    return low if low == high else f"{low} to {high}"
