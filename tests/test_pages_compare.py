@@ -1,0 +1,331 @@
+"""What Compare promises, driven through app.py on a real store."""
+
+from __future__ import annotations
+
+import fcntl
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bench_core.events import Aftermath
+from bench_core.measured import Measured, measure
+from bench_core.pairing import comparisons
+from bench_core.spec import Experiment, Variant
+from bench_core.store import Store
+from pages.parts.comparison_charts import of_any_size
+from pages.parts.comparison_table import varying_conditions
+from pages.parts.comparison_words import change_text, vary_in_size_only
+from tests.driven_pages import (
+    FUSED,
+    SAME,
+    UNFUSED,
+    WRONG,
+    button,
+    function,
+    inference,
+    labels,
+    opened,
+    said,
+    table,
+    with_aftermath,
+    words,
+)
+from tests.planted import COMPILE, EAGER, plant_run, planted_experiment
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    monkeypatch.delenv("BENCH_VIEW_ONLY", raising=False)
+    # A worker seems to hold the folder, so that nothing is measured behind a test.
+    with (tmp_path / "worker.lock").open("w") as lock, Store() as store:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield store
+
+
+# Compare
+
+
+def test_compare_without_a_pair_says_what_is_missing(store):
+    at = opened("compare")
+    assert "Nothing to compare yet" in words(at)
+    planted_experiment(store, models=("resnet50",), variants=(EAGER,))
+    at = opened("compare")
+    assert "Nothing to compare yet" in words(at)
+    assert "no other variant than eager" in str(at.table[0].value.to_dict())
+
+
+def test_compare_answers_in_its_title(store):
+    planted_experiment(store, models=("resnet101", "resnet18"))
+    planted_experiment(store, models=("resnet18",), machine="A100")
+    at = opened("compare")
+    assert at.subheader[0].value.startswith(
+        "Faster in 1 of 3 comparisons, most on T4 with resnet101"
+    )
+    assert "Slower in 1\\." in words(at)
+    frame = table(at, "Speedup")
+    assert list(frame["Model"]) == ["resnet101", "resnet18", "resnet18"]
+    assert list(frame["Pays off from"])[1:] == ["no difference shown", "never"]
+    assert list(frame["Runs"]) == ["3 + 3"] * 3
+
+
+def test_fewer_than_three_runs_an_arm_are_a_first_look(store):
+    planted_experiment(store, models=("resnet101",), repeats=1)
+    at = opened("compare")
+    assert "first look" in at.subheader[0].value
+    frame = table(at, "Speedup")
+    assert frame["Pays off from"][0] == "about epoch 14"
+    assert frame["95 % interval"][0] == "first look"
+
+
+def test_the_address_narrows_what_is_compared(store):
+    planted_experiment(store, models=("resnet101", "resnet18"), repeats=1)
+    last = planted_experiment(store, models=("resnet50",), repeats=1)
+    assert list(table(opened("compare", models="resnet18"), "Speedup")["Model"]) == ["resnet18"]
+    assert list(table(opened("compare", experiment=last.id), "Speedup")["Model"]) == ["resnet50"]
+    assert list(table(opened("compare", runs="1,2"), "Speedup")["Model"]) == ["resnet101"]
+
+
+def test_a_filter_without_a_comparison_can_be_cleared(store):
+    planted_experiment(store, models=("resnet101",), repeats=1)
+    planted_experiment(store, models=("resnet18",), machine="A100", repeats=1)
+    at = opened("compare", machines="A100", models="resnet101")
+    assert "No comparison matches." in words(at)
+    button(at, "Clear the filter").click().run()
+    assert len(table(at, "Speedup")) == 2
+
+
+def test_a_pair_in_the_address_is_the_pair_of_the_charts(store):
+    planted_experiment(store, models=("resnet101", "resnet18"), repeats=1)
+    assert "resnet101 on T4, batch 16" in words(opened("compare"))
+    at = opened("compare", pair="3-4", view="absolute", log="true")
+    assert "**resnet18 on T4, batch 16, compile against eager**" in words(at)
+    assert len(at.get("plotly_chart")) == 4
+
+
+def test_runs_that_differ_in_more_than_the_variant_get_no_ratio(store):
+    planted_experiment(store, models=("resnet50",), variants=(EAGER,), repeats=1)
+    planted_experiment(
+        store, models=("resnet50",), batch_sizes=(32,), variants=(COMPILE,), repeats=1
+    )
+    at = opened("compare", runs="1,2")
+    assert "**No ratio: these runs differ in more than the variant**" in words(at)
+    assert "batch_size 32 against 16" in words(at)
+    assert not at.dataframe
+    button(at, "Queue compile with batch_size 16").click().run()
+    assert not at.exception
+    assert "compile" in at.query_params["variant"]
+
+
+def test_runs_of_two_machines_get_no_ratio_and_no_button(store):
+    planted_experiment(store, models=("resnet18",), variants=(EAGER,), repeats=1)
+    planted_experiment(store, models=("resnet18",), machine="A100", variants=(COMPILE,), repeats=1)
+    at = opened("compare", runs="1,2")
+    assert "Measure both on one machine" in words(at)
+    assert not any("Queue" in label for label in labels(at))
+
+
+def test_any_arm_can_be_the_baseline(store):
+    tuned = Variant(execution="compile", mode="max-autotune")
+    planted_experiment(store, models=("resnet101",), variants=(EAGER, COMPILE, tuned), repeats=1)
+    frame = table(opened("compare", baseline="compile"), "Speedup")
+    assert sorted(map(list, frame["Variant"])) == [["compile max-autotune"], ["eager"]]
+
+
+# Inference
+
+
+def kinds(at: AppTest) -> list[str]:
+    return [
+        option.content
+        for group in at.get("button_group")
+        if group.proto.label == "What is compared"
+        for option in group.proto.options
+    ]
+
+
+def test_one_kind_of_measurement_needs_no_choice(store):
+    inference(store)
+    at = opened("compare")
+    assert kinds(at) == []
+    assert list(table(at, "p50")["Variant"]) == [["eager"], ["onednn_graph"], ["compile"]]
+
+
+def test_training_inference_and_functions_are_never_in_one_table(store):
+    planted_experiment(store, models=("resnet101",), repeats=1, ended_ago_seconds=9000)
+    inference(store, batch_sizes=(1, 8), ended_ago_seconds=5000)
+    function(store, ended_ago_seconds=60)
+    at = opened("compare")
+    assert kinds(at) == ["Training", "Inference", "Functions"]
+    assert set(table(at, "Speedup")["Model"]) == {"function:sin_cos"}  # the newest
+    at = opened("compare", task="Inference")
+    frame = table(at, "Eager iteration")
+    assert set(frame["Model"]) == {"resnet18"}
+    assert frame["Eager iteration"].max() < 1
+    at = opened("compare", task="Training")
+    assert list(table(at, "Eager epoch")["Model"]) == ["resnet101"]
+    assert "iteration" not in said(at)
+
+
+def test_the_pair_in_the_address_brings_its_kind(store):
+    planted_experiment(store, models=("resnet101",), repeats=1, ended_ago_seconds=9000)
+    inference(store, ended_ago_seconds=60)
+    assert list(table(opened("compare", pair="1-2"), "Speedup")["Model"]) == ["resnet101"]
+    assert len(table(opened("compare", pair="3-5"), "p50")) == 3
+
+
+def test_an_arm_has_its_percentiles_throughput_and_first_answer(store):
+    inference(store, repeats=3, iterations=150)
+    at = opened("compare")
+    frame = table(at, "p50").set_index(table(at, "p50")["Variant"].str[0])
+    assert (frame["p50"] < frame["p90"]).all() and (frame["p90"] < frame["p99"]).all()
+    assert frame["Images/s"]["eager"] == pytest.approx(1 / 0.046, rel=0.02)
+    assert frame["First answer"]["onednn_graph"] == pytest.approx(2.2, abs=0.1)  # the trace too
+    assert frame["Compiling"]["compile"] == pytest.approx(31.0)
+    assert list(frame["Speedup"])[0] == ""
+    assert frame["Pays off from"]["compile"] == "never"
+    assert frame["Pays off from"]["onednn_graph"].startswith("about iteration 1")
+    assert "Faster in 1 of 2 comparisons, most on CPU with resnet18, onednn_graph" in said(at)
+    assert "resnet18 on CPU with onednn_graph is even at about iteration 1" in said(at)
+
+
+def test_each_variant_has_a_mean_of_its_own(store):
+    inference(store, batch_sizes=(1, 8), repeats=3)
+    text = said(opened("compare"))
+    assert "Geometric means over 2 workloads each: onednn_graph 1.39×, compile 0.83" in text
+
+
+def test_the_fastest_of_all_is_named_with_its_precision(store):
+    inference(store, precisions=("fp32", "bf16"), repeats=3)
+    at = opened("compare")
+    assert "Shortest median of all: onednn_graph in bf16, 21.5 ms; within fp32" in said(at)
+    ratios = table(at, "Speedup").groupby("Precision")["Speedup"].max()
+    assert ratios["fp32"] == pytest.approx(46 / 33, rel=0.02)  # not against eager of the other one
+    assert ratios["bf16"] == pytest.approx(46 / 33, rel=0.02)
+
+
+def test_the_waiting_is_counted_in_calls(store):
+    inference(store, variants=(EAGER, COMPILE))
+    text = said(opened("compare"))
+    assert "The first answer takes 31.1 s with compile, as long as 670 calls of eager" in text
+
+
+def test_a_function_pays_from_a_size_on(store):
+    function(store, repeats=3)
+    at = opened("compare")
+    assert "Compiling pays from n = 10 000 on (sin_cos, CPU)" in said(at)
+    assert "old spelling of torch.compile" in words(at)
+    assert "At n = 10 000: 15.9 % faster" in said(at)
+    assert list(table(at, "Speedup")["Input size"]) == [100, 1000, 10_000, 100_000]
+    assert "function:sin_cos on CPU, n = 10 000, compile against eager" in said(at)
+
+
+def measured_in(store: Store) -> list[Measured]:
+    epochs = store.epochs([run.number for run in store.runs()])
+    return [measure(run, epochs[run.number]) for run in store.runs()]
+
+
+def test_sizes_of_one_line_share_the_device(store):
+    inference(store, variants=(EAGER, COMPILE), batch_sizes=(1, 8))
+    on_gpu = Experiment(
+        models=("resnet18",),
+        batch_sizes=(4, 16),
+        variants=(EAGER, COMPILE),
+        repeats=1,
+        device="cuda:0",
+        workload={"task": "infer"},
+        measurement={"iterations": 120},
+    )
+    store.queue(on_gpu)
+    for _ in on_gpu.runs():
+        plant_run(store, on_gpu.id, machine="CPU")
+    inference(store, variants=(EAGER, COMPILE), batch_sizes=(2, 32), machine="T4")
+    pairs = comparisons(measured_in(store)).pairs
+    by_size = {pair.workload.batch_size: pair for pair in pairs}
+    assert set(by_size) == {1, 2, 4, 8, 16, 32}
+
+    def line_of(size: int) -> list[int]:
+        return [pair.workload.batch_size for pair in of_any_size(by_size[size], pairs)]
+
+    assert line_of(1) == [1, 8, 2, 32]
+    assert line_of(4) == [4, 16, 2, 32]
+    assert line_of(2) == [4, 16, 2, 32], "of another machine the pairs on the same device"
+    assert not vary_in_size_only(by_size[1], by_size[4])
+    assert vary_in_size_only(by_size[4], by_size[16])
+
+
+def test_an_edited_file_is_not_pooled_with_its_old_version(store):
+    function(store, batch_sizes=(100, 1000))
+    edited = []
+    for one in measured_in(store):
+        digest = "a1" * 32 if one.run.spec.workload.batch_size == 100 else "b2" * 32
+        prepared = one.run.prepared.changed(model_sha256=digest)
+        edited.append(replace(one, run=replace(one.run, prepared=prepared)))
+    old, new = comparisons(edited).pairs
+    assert not vary_in_size_only(old, new)
+    assert of_any_size(new, (old, new)) == [new]
+    assert varying_conditions((old, new)) == ["model file a1a1a1a1", "model file b2b2b2b2"]
+
+
+def test_equally_fast_keeps_its_words():
+    assert change_text("8.4\u00a0% faster") == "8.4\u00a0%"
+    assert change_text("equally fast") == "equally fast"
+
+
+def test_one_run_of_a_function_is_a_first_look(store):
+    function(store)
+    assert "First look: compiling seems to pay from n = 10 000 on" in said(opened("compare"))
+
+
+def test_what_an_arm_did_not_get_stands_beside_its_pair(store):
+    with_aftermath(store, "onednn_graph", Aftermath(effective=(UNFUSED,), parity=SAME))
+    at = opened("compare")
+    assert "onednn_graph did not get what it asked for: oneDNN Graph (no group was" in said(at)
+    assert "**fused**" not in words(at)
+    assert "Same result as eager: its outputs differ by 3e" in said(at)
+    assert "onednn_graph: TorchScript, deprecated by PyTorch" in words(at)
+    assert "did not get" not in said(opened("compare", pair="1-2"))
+
+
+def test_what_the_only_pair_did_not_get_is_said_once(store):
+    with_aftermath(store, "onednn_graph", Aftermath(effective=(UNFUSED,)), variants=(EAGER, FUSED))
+    assert said(opened("compare")).count("oneDNN Graph") == 1
+
+
+def test_results_that_differ_have_two_times_and_no_speedup(store):
+    with_aftermath(store, "onednn_graph", Aftermath(parity=WRONG))
+    at = opened("compare")
+    assert ["onednn_graph"] not in list(table(at, "p50")["Variant"])
+    button(at, "1 run is left out").click().run()
+    reasons = str([one.value.to_dict() for one in at.table]).replace("\\xa0", " ")
+    assert "no speedup is formed" in reasons
+    assert "takes 32" in reasons and "that of eager 46" in reasons
+
+
+def test_losses_are_shown_with_parity_and_a_nan_is_told(store):
+    experiment = planted_experiment(store, models=("resnet50",), repeats=2, measured=0)
+    for _ in range(3):
+        plant_run(store, experiment.id, aftermath=Aftermath(parity=SAME))
+    plant_run(
+        store,
+        experiment.id,
+        epochs=3,
+        status="failed",
+        failure="nan loss",
+        reason="the loss was nan in epoch 3",
+    )
+    text = said(opened("compare"))
+    assert "Losses in epoch 10: eager" in text
+    assert "from seed 0" in text
+    assert "Same result as eager: its outputs differ by 3e" in text
+    assert "Run 4, eager: the loss was nan in epoch 3" in text
+
+
+def test_runs_of_both_tasks_get_no_ratio(store):
+    planted_experiment(store, models=("resnet18",), variants=(EAGER,), repeats=1)
+    inference(store, variants=(COMPILE,))
+    at = opened("compare", runs="1,2")
+    assert "**No ratio: these runs differ in more than the variant**" in words(at)
+    assert kinds(at) == []
