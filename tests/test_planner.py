@@ -1,0 +1,167 @@
+"""What a comparison is worth a day: by hand where the times are exact, in words where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from bench_core import pairing
+from bench_core.comparison import Comparison
+from bench_core.measured import measure
+from bench_core.planner import worth
+from bench_core.spec import Variant
+from bench_core.store import Store
+from tests.planted import COMPILE, EAGER, Shape, planted_experiment
+
+EXACT = {"process_scatter": 0.0, "epoch_scatter": 0.0, "wait_share": 0.0}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "bench.db") as opened:
+        yield opened
+
+
+def pairs_of(store: Store, **grid: Any) -> tuple[Comparison, ...]:
+    planted_experiment(store, **grid)
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    return pairing.comparisons([measure(run, epochs[run.number]) for run in runs]).pairs
+
+
+def words(text: str) -> str:
+    return text.replace("\u00a0", " ").replace("\u202f", " ")
+
+
+def test_cold_and_shared_starts_are_worth_what_hand_arithmetic_says(store: Store) -> None:
+    # 5 s won an epoch, 68 s lost a cold start and 2 s a warm one: 30 x 5 - 68 = 82, 30 x 5 - 2.
+    exact = (
+        Shape(66.0, **EXACT),
+        Shape(61.0, compile_seconds=68.0, warm_compile_seconds=2.0, **EXACT),
+    )
+    [pair] = pairs_of(store, shapes={("T4", "resnet101"): exact})
+    cold, shared = worth(pair, 30, 4, shared=False), worth(pair, 30, 4, shared=True)
+    assert cold.saved_seconds == pytest.approx(4 * 82, rel=0.02)
+    assert shared.saved_seconds == pytest.approx(4 * 148, rel=0.02)
+    assert cold.ends.low < cold.saved_seconds < cold.ends.high
+    assert "It pays from 14 epochs a start on" in words(cold.detail)
+    assert "It pays from 1 epoch a start on" in words(shared.detail)
+    assert worth(pair, 10, 1, shared=False).saved_seconds == pytest.approx(-18, rel=0.06)
+
+
+def test_the_answer_stands_alone_with_its_interval(store: Store) -> None:
+    [pair] = pairs_of(store)
+    told = words(worth(pair, 30, 4, shared=False).answer)
+    assert told == (
+        "resnet101 on T4, compile instead of eager, 4 starts a day of 30 epochs each: saves "
+        "5 min 40 s a day (95 %: 4 min to 7 min 20 s)."
+    )
+    assert ": costs 18 s a day (95 %: 10 s to 26 s)." in words(worth(pair, 10, 1, False).answer)
+
+
+def test_where_the_interval_holds_zero_no_difference_is_shown(store: Store) -> None:
+    [pair] = pairs_of(store, models=("resnet18",))
+    found = worth(pair, 30, 1, shared=True)
+    assert found.ends.low < 0 < found.ends.high
+    assert "no difference shown, between 5 s lost and 3 s saved a day (95 %)" in words(found.answer)
+    assert "no number of epochs is sure to pay" in found.detail
+
+
+def test_a_start_that_is_never_won_back_costs_although_no_steady_difference_is_shown(
+    store: Store,
+) -> None:
+    [pair] = pairs_of(store, models=("resnet18",))
+    found = worth(pair, 30, 4, shared=False)
+    assert found.ends.high < 0 and "costs 2 min 27 s a day" in words(found.answer)
+
+
+def test_a_first_look_gives_its_estimate_and_says_that_it_has_no_interval(store: Store) -> None:
+    [pair] = pairs_of(store, repeats=2)
+    found = worth(pair, 30, 4, shared=False)
+    assert found.saved_seconds is not None and found.ends is None
+    assert "a first look, without an interval before 3 runs an arm" in found.answer
+    assert "95" not in found.answer
+
+
+def test_a_difference_below_the_noise_floor_wins_nothing(store: Store) -> None:
+    [pair] = pairs_of(store)
+    noisy = replace(pair, floor=0.2)
+    found = worth(noisy, 100, 1, shared=False)
+    assert found.saved_seconds is not None and found.saved_seconds > 0
+    assert "no difference shown" in found.answer and "equal arms lay apart" in found.answer
+
+
+@pytest.mark.parametrize(
+    ("cache", "shared", "missing"), [("cold", True, "warm"), ("warm", False, "cold")]
+)
+def test_a_start_that_was_not_measured_is_named_with_the_way_out(
+    store: Store, cache: Any, shared: bool, missing: str
+) -> None:
+    [pair] = pairs_of(store, variants=(EAGER, COMPILE.changed(cache=cache)), repeats=1)
+    found = worth(pair, 30, 4, shared)
+    assert found.saved_seconds is None
+    assert found.answer == f"A start of compile from a {missing} cache was not measured on T4."
+    assert f"again with cache {missing}" in found.detail
+
+
+def test_inference_counts_iterations_and_a_variant_without_a_cache_starts_alike(
+    store: Store,
+) -> None:
+    [pair] = pairs_of(
+        store, models=("resnet18",), machine="CPU", batch_sizes=(1,),
+        variants=(EAGER, Variant(execution="onednn_graph")), workload={"task": "infer"},
+    )  # fmt: skip
+    cold, shared = worth(pair, 1000, 3, shared=False), worth(pair, 1000, 3, shared=True)
+    assert cold == shared
+    assert "3 starts a day of 1 000 iterations each: saves" in words(cold.answer)
+    assert "from a" not in cold.detail
+
+
+@pytest.mark.parametrize(
+    ("count", "starts", "message"),
+    [(0, 1, "epochs a start must be at least 1, got 0"), (1, -2, "starts a day must .* got -2")],
+)
+def test_a_plan_of_nothing_is_refused(store: Store, count: int, starts: int, message: str) -> None:
+    [pair] = pairs_of(store, repeats=1)
+    with pytest.raises(ValueError, match=message):
+        worth(pair, count, starts, shared=False)
+
+
+def draw_card() -> None:
+    import sys
+    from pathlib import Path as FilePath
+
+    import streamlit as st
+
+    sys.path.insert(0, str(FilePath.cwd()))
+    from bench_core import pairing
+    from bench_core.store import Store
+    from pages.parts.measured import measured_runs
+    from pages.parts.planner_card import planner_card
+
+    with Store() as store:
+        [pair] = pairing.comparisons(measured_runs(store, store.runs())).pairs
+    planner_card(pair)
+    st.caption("end")
+
+
+def test_the_card_answers_first_and_follows_its_inputs(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted_experiment(store)
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    at = AppTest.from_function(draw_card, default_timeout=30)
+    at.query_params["planner_epochs"] = "10"
+    at.run()
+    assert not at.exception
+    told = words(at.markdown[1].value).replace("\\", "")
+    assert told.endswith("1 start a day of 10 epochs: costs 18 s a day (95 %: 10 s to 26 s).")
+    at.toggle(key="planner_shared").set_value(True).run()
+    assert "saves" in at.markdown[1].value
+    at.number_input(key="planner_epochs").set_value(200).run()
+    assert "200 epochs" in words(at.markdown[1].value)
