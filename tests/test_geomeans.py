@@ -1,0 +1,126 @@
+"""Means that may be set beside each other: over the same workloads, and what that leaves out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_core.comparison import Comparison
+from bench_core.geomeans import by_machine, by_variant
+from bench_core.measured import measure
+from bench_core.pairing import Axis, comparisons
+from bench_core.spec import Rung, Variant
+from bench_core.store import Store
+from tests.planted import COMPILE, EAGER, planted_experiment
+
+TUNED = Variant(execution="compile", mode="max-autotune")
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store(tmp_path / "bench.db") as store:
+        yield store
+
+
+def pairs_of(store: Store, axis: Axis | None = None) -> tuple[Comparison, ...]:
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    measured = [measure(run, epochs[run.number]) for run in runs]
+    return comparisons(measured, *([axis] if axis else [])).pairs
+
+
+def ratio(pairs: tuple[Comparison, ...], **wanted: Any) -> float:
+    [found] = [
+        pair.speedup.ratio
+        for pair in pairs
+        if wanted.items()
+        <= {
+            "model": pair.workload.model,
+            "machine": pair.machine,
+            "arm": pair.candidate.name,
+        }.items()
+    ]
+    return found
+
+
+def test_one_variant_has_one_mean_over_all_of_its_workloads(store):
+    planted_experiment(store, models=("resnet101", "resnet50"))
+    pairs = pairs_of(store)
+    [mean] = by_variant(pairs).means
+    one, other = (ratio(pairs, model=model) for model in ("resnet101", "resnet50"))
+    assert mean.ratio == pytest.approx((one * other) ** 0.5)
+    assert (mean.name, mean.workloads) == ("compile", 2)
+    assert by_variant(pairs).left_out == ()
+
+
+def test_means_of_variants_are_over_the_workloads_that_all_of_them_have(store):
+    planted_experiment(store, models=("resnet101",), variants=(EAGER, COMPILE, TUNED))
+    planted_experiment(store, models=("vgg16", "resnet18"))
+    pairs = pairs_of(store)
+    found = by_variant(pairs)
+    assert {mean.name: mean.workloads for mean in found.means} == {
+        "compile": 1,
+        "compile max-autotune": 1,
+    }
+    assert {mean.name: mean.ratio for mean in found.means}["compile"] == pytest.approx(
+        ratio(pairs, model="resnet101", arm="compile")
+    )
+    assert found.left_out == ("2 workloads of compile are left out: not every variant has them",)
+
+
+def test_variants_that_share_no_workload_have_no_means(store):
+    planted_experiment(store, models=("resnet101",))
+    planted_experiment(store, models=("resnet50",), variants=(EAGER, TUNED))
+    found = by_variant(pairs_of(store))
+    assert found.means == ()
+    assert found.left_out == ("no workload has all 2 variants, so they have no common mean",)
+
+
+def test_means_of_machines_are_over_the_models_that_all_of_them_have(store):
+    planted_experiment(store, models=("resnet101", "resnet18", "vgg16"))
+    planted_experiment(store, models=("resnet101", "resnet18"), machine="A100")
+    pairs = pairs_of(store)
+    found = by_machine(pairs)
+    assert [(mean.name, mean.workloads) for mean in found.means] == [("A100", 2), ("T4", 2)]
+    expected = ratio(pairs, model="resnet101", machine="T4") * ratio(
+        pairs, model="resnet18", machine="T4"
+    )
+    assert found.means[1].ratio == pytest.approx(expected**0.5)
+    assert found.left_out == ("1 workload of T4 is left out: not every machine has it",)
+
+
+def test_a_first_look_moves_no_mean_of_verdicts(store):
+    planted_experiment(store, models=("resnet101",))
+    planted_experiment(store, models=("resnet50",), repeats=1)
+    pairs = pairs_of(store)
+    found = by_variant(pairs)
+    assert [mean.ratio for mean in found.means] == [ratio(pairs, model="resnet101")]
+    assert found.left_out == ("1 first look is in no mean",)
+    assert not found.first_looks
+
+
+def test_first_looks_alone_have_a_mean_that_says_so(store):
+    planted_experiment(store, models=("resnet101", "resnet50"), repeats=1)
+    found = by_variant(pairs_of(store))
+    assert found.first_looks
+    assert found.means[0].workloads == 2
+
+
+def test_along_another_axis_a_workload_is_one_whatever_its_arms_differ_in(store):
+    rungs = [
+        Rung(workload={"precision": "fp32"}),
+        Rung(workload={"precision": "bf16"}),
+        Rung(workload={"precision": "fp32"}, variant=COMPILE),
+        Rung(workload={"precision": "bf16"}, variant=COMPILE),
+    ]
+    planted_experiment(store, models=("resnet101",), rungs=rungs)
+    pairs = pairs_of(store, Axis(("precision",), (("precision", "fp32"),)))
+    assert len(pairs) == 2
+    [mean] = by_variant(pairs).means
+    assert (mean.name, mean.workloads) == ("bf16", 2), "of eager and of compile"
+
+
+def test_nothing_has_no_mean():
+    assert by_variant(()).means == ()
