@@ -195,13 +195,27 @@ class Parity(Frozen):
     output_difference: float | None = None
 
 
+class GraphBreak(Frozen):
+    """Where Dynamo had to end a graph: `place` is `model.py:7 in forward`, empty if not known."""
+
+    reason: str
+    place: str
+    times: int
+
+
 class Aftermath(Frozen):
-    """Read when the timing is over. Shares are parts of the profiled steps' device time."""
+    """Read when the timing is over. Shares are parts of the profiled steps' device time.
+
+    `device_busy_seconds` is how long a GPU worked in a mean profiled step. `breaks` are those of
+    the whole process, an evaluation's included.
+    """
 
     event: Literal["aftermath"] = "aftermath"
     loader_only_seconds: float | None = None
     shares: dict[str, float] | None = None
     profiled_step_seconds: float | None = None
+    device_busy_seconds: float | None = None
+    breaks: tuple[GraphBreak, ...] = ()
     gpu: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     effective: tuple[Finding, ...] | None = None

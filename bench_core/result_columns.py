@@ -118,6 +118,8 @@ MEANINGS = {
     "after_loader_only_seconds": "one epoch of the loader alone, after the timing",
     "after_shares": "parts of the profiled steps' device time by kind of work; JSON",
     "after_profiled_step_seconds": "mean step while profiled, after the timing",
+    "after_device_busy_seconds": "how long a GPU worked in a mean profiled step",
+    "after_breaks": "where graphs broke, why, and how often; JSON",
     "after_gpu": "clocks, throttling and other processes on the GPU; JSON",
     "after_notes": "remarks of the measuring process; JSON",
     "after_effective": "what was asked for beside what really happened; JSON",

@@ -6,10 +6,11 @@ to 1. Loading is not in them: the batches are loaded before.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -17,22 +18,55 @@ from torch.profiler import ProfilerActivity, profile
 from bench_core.measuring.training import Step
 
 KINDS = ("convolution", "matmul", "optimizer", "copies", "fusable", "other")
-# Operators by what a compiler can do about them. The first two stay in the same libraries.
-CONVOLUTION = ("conv",)
-MATMUL = ("mm", "bmm", "baddbmm", "addbmm", "addmv", "mv", "matmul", "linear", "attention")
-COPIES = ("copy_", "to", "_to_copy", "clone", "contiguous", "pin_memory", "cat")
+# Operators by what a compiler can do about them. The first two stay in the same libraries;
+# recurrent layers are their matrix products there.
+CONVOLUTION = re.compile(r"(?:^|_)conv(?:olution|\dd|_|$)")
+MATMUL = re.compile(
+    r"(?:^|_|add|badd)(?:mm|bmm|mv)(?:_|$)|attention"
+    r"|(?:^|_)(?:v?dot|addr|ger|matmul|(?:bi)?linear|einsum)_?(?:$|_backward|_pointwise)"
+    r"|(?:cudnn|miopen|mkldnn)_rnn|^(?:lstm|gru|rnn_tanh|rnn_relu)$"
+)
+COPIES = ("copy_", "to", "_to_copy", "clone", "contiguous", "pin_memory", "_pin_memory", "cat")
 # Making, viewing and freeing tensors, and the autograd machinery: no kernel to fuse.
 BOOKKEEPING = (
-    "empty", "view", "as_strided", "reshape", "t", "transpose", "permute", "expand", "detach",
-    "alias", "select", "slice", "unsqueeze", "squeeze", "resize_", "set_", "result_type",
-    "is_nonzero", "item", "_local_scalar_dense", "lift_fresh", "unbind", "split", "narrow",
+    "empty", "view", "_unsafe_view", "_reshape_alias", "view_as", "as_strided", "as_strided_",
+    "reshape", "t", "transpose", "permute", "expand", "expand_as", "detach", "detach_", "alias",
+    "select", "slice", "unsqueeze", "squeeze", "resize_", "set_", "result_type", "is_nonzero",
+    "item", "_local_scalar_dense", "lift_fresh", "unbind", "split", "chunk", "narrow", "unflatten",
     "empty_like", "empty_strided", "new_empty", "new_empty_strided", "flatten", "ones_like",
+    "movedim", "numpy_T",
 )  # fmt: skip
 
 
-def shares(step: Step, batches: Iterable[Any], device: torch.device) -> tuple[dict, float]:
-    """Shares by kind, and the mean seconds of a profiled step (slower than an unwatched one)."""
+class Profiled(NamedTuple):
+    """`step_seconds`: a mean watched step, slower than an unwatched one. `device_busy_seconds`: how
+    long a GPU worked in it; None on a CPU.
+    """
+
+    shares: dict[str, float]
+    step_seconds: float
+    device_busy_seconds: float | None
+
+
+def profiled(step: Step, batches: Iterable[Any], device: torch.device) -> Profiled:
+    """Run `step` on the batches, watched."""
     batches = list(batches)
+    watched, seconds = watch(step, batches, device)
+    busy = None
+    if device.type == "cuda":
+        kernels = [
+            (event.time_range.start, event.time_range.end)
+            for event in watched.events()
+            # An annotation spans its kernels and the pauses between them.
+            if event.device_type == torch.autograd.DeviceType.CUDA
+            and not getattr(event, "is_user_annotation", False)
+        ]
+        busy = covered(kernels) / 1e6 / len(batches)
+    return Profiled(shares(watched.events(), device), seconds / len(batches), busy)
+
+
+def watch(step: Step, batches: Sequence[Any], device: torch.device) -> tuple[profile, float]:
+    """The profile of all batches, and the seconds that they took."""
     activities = [ProfilerActivity.CPU]
     if device.type == "cuda":
         activities.append(ProfilerActivity.CUDA)
@@ -43,35 +77,47 @@ def shares(step: Step, batches: Iterable[Any], device: torch.device) -> tuple[di
             step(images, labels)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        seconds = (time.perf_counter() - began) / len(batches)
+        seconds = time.perf_counter() - began
+    return profiler, seconds
+
+
+def shares(events: Iterable[Any], device: torch.device) -> dict[str, float]:
+    """Parts of the events' own time by KINDS. Zeros where nothing took time."""
     own_time = "self_device_time_total" if device.type == "cuda" else "self_cpu_time_total"
     times: Counter[str] = Counter()
-    for event in profiler.events():
-        if (
-            event.device_type == torch.autograd.DeviceType.CPU
-        ):  # kernels are counted in their caller
-            times[_kind(event)] += getattr(event, own_time)
+    for event in events:
+        # Kernels are counted in their caller.
+        if event.device_type == torch.autograd.DeviceType.CPU:
+            times[kind_of(event)] += getattr(event, own_time)
     total = sum(times.values()) or 1
-    return {kind: times[kind] / total for kind in KINDS}, seconds
+    return {kind: times[kind] / total for kind in KINDS}
 
 
-def _kind(event: Any) -> str:
+def kind_of(event: Any) -> str:
     above = event
     while above is not None:
+        # Not by the operator: what updates parameters is no part of the compiled module.
         if above.name.startswith(("Optimizer.step#", "Optimizer.zero_grad#")):
             return "optimizer"
         above = above.cpu_parent
     library, _, operator = event.name.rpartition("::")
     if library not in ("aten", "torchvision", "mkldnn"):
         return "other"
-    if any(word in operator for word in CONVOLUTION):
+    if operator.startswith("_amp_"):  # the gradient scaler's, before and after the update
+        return "optimizer"
+    if CONVOLUTION.search(operator):
         return "convolution"
-    if (
-        operator in MATMUL
-        or operator.lstrip("_").removeprefix("add") in MATMUL
-        or ("attention" in operator)
-    ):
+    if MATMUL.search(operator):
         return "matmul"
     if operator in COPIES:
         return "copies"
     return "other" if operator in BOOKKEEPING else "fusable"
+
+
+def covered(stretches: Iterable[tuple[float, float]]) -> float:
+    """Length of what is covered by at least one of (start, end): kernels may overlap."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(stretches):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

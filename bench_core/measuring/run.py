@@ -39,6 +39,7 @@ from bench_core.measuring import (
 from bench_core.measuring.compile_activity import CompilerWatch
 from bench_core.measuring.event_stream import EventStream
 from bench_core.measuring.failures import DeviceMissing, LossIsNan
+from bench_core.measuring.graph_breaks import graph_breaks
 from bench_core.measuring.inference import call_of, endless, grad_mode_of, time_block
 from bench_core.measuring.training import OPTIMIZERS, evaluate, placement, step_of, train_epoch
 from bench_core.measuring.variants import EXECUTIONS, MADE_AHEAD
@@ -294,12 +295,15 @@ class Run:
         gpu = gpu_state.read(self.device) if self.device.type == "cuda" else None
         # Before anything else calls the model: TorchScript tells of its last call only.
         found = self._extra("what was asked for and what happened", self._effective)
-        profiled = self._extra("where the step's time goes", self._profiled) or (None, None)
+        breaks = self._extra("where graphs broke", graph_breaks) if self.watch else ()
+        profiled = self._extra("where the step's time goes", self._profiled)
         aftermath = Aftermath(
             gpu=gpu,
             loader_only_seconds=self._extra("the loader alone", self._loader_only_seconds),
-            shares=profiled[0],
-            profiled_step_seconds=profiled[1],
+            shares=profiled.shares if profiled else None,
+            profiled_step_seconds=profiled.step_seconds if profiled else None,
+            device_busy_seconds=profiled.device_busy_seconds if profiled else None,
+            breaks=breaks or (),
             notes=tuple(self.notes),
             effective=found,
         )
@@ -342,14 +346,14 @@ class Run:
             self.notes.append(f"{what} was not read ({type(error).__name__}: {error})"[:300])
             return None
 
-    def _profiled(self) -> tuple[dict[str, float], float] | None:
+    def _profiled(self) -> profile.Profiled | None:
         if self.spec.variant.execution != "eager" or self.device.type == "mps":
             return None
         batches: Iterable[Any] = islice(self.data.training, PROFILED_STEPS)
         if self.spec.workload.task == "infer":
             batches = ((inputs, None) for inputs in islice(self.inputs, PROFILED_STEPS))
         with grad_mode_of(self.spec):
-            return profile.shares(self.step, batches, self.device)
+            return profile.profiled(self.step, batches, self.device)
 
     def _loader_only_seconds(self) -> float | None:
         """One epoch of the loader and nothing else: no step can be faster than that."""
