@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 
 from bench_core import stats
 from bench_core.chart_frame import (
+    ARM_STYLES,
     GRAY,
     MOST_POINTS,
     Style,
@@ -35,6 +36,9 @@ from bench_core.spec import Cache
 from bench_core.stats import BreakEven
 from bench_core.units import count_text, interval_text, seconds_text
 
+# Between a band's points it is as good as straight.
+MOST_BAND_POINTS = 60
+BAND = "rgba(224,89,11,.14)"
 # A first call so much longer than the others is drawn on a logarithmic axis.
 FAR_ABOVE = 20.0
 
@@ -56,7 +60,8 @@ class Line:
     unit: str = "epoch"
 
     @classmethod
-    def of(cls, measured: Measured) -> Line:
+    def of(cls, measured: Measured, arm: str = "") -> Line:
+        """`arm`: its name where that is more than the variant's."""
         spec = measured.run.spec
         words = [f"repeat {spec.measurement.repeat}"]
         if spec.variant.cache:
@@ -64,7 +69,7 @@ class Line:
         eager = spec.variant.execution == "eager"  # it makes nothing, in no time
         before = 0.0 if eager else measured.execution_seconds
         return cls(
-            arm=spec.variant.name,
+            arm=arm or spec.variant.name,
             seconds=_with_first(measured.series_seconds, before),
             compile_seconds=_with_first(measured.series_compile_seconds, before),
             name=", ".join(words),
@@ -84,6 +89,14 @@ def mean_series(arm: Arm, cache: Cache | None = None) -> list[float]:
     return series
 
 
+def _styles(arms: Sequence[str]) -> dict[str, Style]:
+    """As `arm_styles`; a baseline, which comes first, is grey also where no execution names it."""
+    first, *others = dict.fromkeys(arms) or [""]
+    if not first or first.split(" ")[0] in ARM_STYLES:
+        return arm_styles(arms)
+    return {first: Style(GRAY, "solid", "circle"), **arm_styles(others)}
+
+
 def _unit_of(drawn: Sequence[Line | Saved]) -> str:
     return drawn[0].unit if drawn else "epoch"
 
@@ -98,7 +111,7 @@ def epoch_seconds(
     others; of many the medians of stretches, with all of the spikes pale behind them.
     """
     figure = go.Figure()
-    styles = arm_styles([line.arm for line in lines])
+    styles = _styles([line.arm for line in lines])
     of_iterations = _unit_of(lines) == "iteration"
     longest = max((max(line.seconds) for line in lines if len(line.seconds)), default=1.0)
     size, unit = axis_unit(longest if of_iterations else max(longest, 1.0))
@@ -196,9 +209,9 @@ class Saved:
     warm: bool = False
     gain_seconds: float | None = None
     even: BreakEven | None = None
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
     unit: str = "epoch"
+    outlook: stats.Outlook | None = None
+    even_ends: stats.Band | None = None
 
     @classmethod
     def of(cls, pair: Comparison, cache: Cache | None) -> Saved | None:
@@ -206,22 +219,18 @@ class Saved:
         after, before = mean_series(pair.candidate, cache), mean_series(pair.baseline)
         if not after or not before:
             return None
-        saved = stats.seconds_saved(before, after)
-        steady, speedup = pair.baseline.steady_seconds, pair.speedup
-        band: list[list[float]] = [[], []]
-        if speedup.low and speedup.high and cache != "warm":
-            # Start-up is taken as measured; the interval of the ratio grows with each epoch.
-            ends = [steady * (1 / speedup.ratio - 1 / end) for end in (speedup.low, speedup.high)]
-            band = [[value + n * end for n, value in enumerate(saved, start=1)] for end in ends]
+        # Of runs that found their cache partly warm no start can be told.
+        known = cache is not None or pair.candidate.variant.cache is None
+        even = break_even_from(pair, cache) if pair.differs else None
         return cls(
             arm=pair.candidate.name,
-            seconds=saved,
+            seconds=stats.seconds_saved(before, after),
             warm=cache == "warm",
-            gain_seconds=steady - pair.candidate.steady_seconds,
-            even=break_even_from(pair, cache) if pair.differs else None,
-            low=band[0],
-            high=band[1],
+            gain_seconds=pair.baseline.steady_seconds - pair.candidate.steady_seconds,
+            even=even,
             unit=pair.unit,
+            outlook=pair.outlook(cache) if known else None,
+            even_ends=pair.break_even_interval(cache or "cold") if even else None,
         )
 
     @classmethod
@@ -268,11 +277,12 @@ def seconds_saved(
 ) -> go.Figure:
     """Seconds saved so far against the baseline, all compile time counted: a J when it pays off.
 
-    The crossing of the first curve from a cold cache is marked where it was measured, or where the
-    projection reaches it up to `epochs`.
+    Bands are 95 %, by `stats.saved_after`. The break-even of the first curve from a cold cache is
+    marked where it was measured, or where the projection reaches it up to `epochs`, with its 95 %
+    interval as a bar on the line of no difference.
     """
     figure = go.Figure()
-    styles = arm_styles([baseline, *(curve.arm for curve in curves)])
+    styles = _styles([baseline, *(curve.arm for curve in curves)])
     measured = max((len(curve.seconds) for curve in curves), default=0)
     last = max(epochs or 1, measured)
     ends = [abs(end) for curve in curves for end in (*curve.seconds, curve.at(last) or 0.0)]
@@ -293,15 +303,16 @@ def seconds_saved(
             style = style._replace(dash="dash")
         saved = np.concatenate([[0.0], np.asarray(curve.seconds, dtype=float)]) / size
         at = thinned(saved)
-        if len(curve.low) == len(curve.high) == len(curve.seconds) > 0:
-            around = at[at > 0]
-            edges = [np.asarray(edge, dtype=float) / size for edge in (curve.high, curve.low)]
+        if curve.outlook:
+            around = np.unique(np.linspace(1, last, MOST_BAND_POINTS).round())
+            bands = [stats.saved_after(curve.outlook, float(epoch)) for epoch in around]
+            edges = [np.array([one.high for one in bands]), np.array([one.low for one in bands])]
             figure.add_scatter(
                 x=np.concatenate([around, around[::-1]]),
-                y=np.concatenate([edges[0][around - 1], edges[1][around[::-1] - 1]]),
+                y=np.concatenate([edges[0], edges[1][::-1]]) / size,
                 mode="lines",
                 fill="toself",
-                fillcolor="rgba(224,89,11,.14)",
+                fillcolor=BAND,
                 line={"width": 0},
                 legendgroup=curve.name,
                 showlegend=False,
@@ -335,6 +346,16 @@ def seconds_saved(
         if even is None or even.epoch is None or even.epoch > last:
             continue
         height = curve.at(even.epoch)
+        if curve.even_ends and curve.even_ends.low < last:
+            figure.add_scatter(
+                x=np.array([curve.even_ends.low, min(curve.even_ends.high, last)]),
+                y=np.zeros(2),
+                mode="lines",
+                line={"color": styles[curve.arm].color, "width": 7},
+                opacity=0.45,
+                showlegend=False,
+                hoverinfo="skip",
+            )
         if height is not None:
             words = "ahead until" if even.kind == "ahead until" else "even at"
             place = place_text(curve.unit, even.epoch, even.epoch > len(curve.seconds))
@@ -355,17 +376,19 @@ def cumulative_seconds(
     lines: Sequence[Line],
     *,
     even: BreakEven | None = None,
+    even_ends: stats.Band | None = None,
     epochs: int | None = None,
     title: str = "",
     uirevision: str = "kept",
 ) -> go.Figure:
     """Seconds since the first epoch began, a line a run, the baseline first.
 
-    `even` is marked on the last line. Where arms differ little the lines lie on each other:
-    `seconds_saved` shows the difference.
+    A ring marks where the last line first crosses the baseline's, as measured. The verdict is
+    `even`, an upright line, and its interval `even_ends` a band. Where arms differ little the lines
+    lie on each other: `seconds_saved` shows the difference.
     """
     figure = go.Figure()
-    styles = arm_styles([line.arm for line in lines])
+    styles = _styles([line.arm for line in lines])
     totals = [np.concatenate([[0.0], np.cumsum(line.seconds)]) for line in lines]
     size, unit = axis_unit(max((total[-1] for total in totals), default=0.0) or 1.0)
     last = max([epochs or 1, *(len(line.seconds) for line in lines)])
@@ -378,16 +401,31 @@ def cumulative_seconds(
             hovertemplate=f"%{{y:.5~g}} {unit}<extra>{label(line.arm, line.name)}</extra>",
             **line_look(styles[line.arm], 2, len(at), mode="lines"),
         )
-    if even and even.epoch and lines and even.epoch < len(totals[-1]):
-        height = float(totals[-1][even.epoch]) / size
+    if even and even.epoch and even.epoch <= last:
+        figure.add_vline(even.epoch, line={"color": GRAY, "width": 1, "dash": "dot"})
+    if even_ends and even_ends.low < last:
+        # A logarithmic axis has no 0.
+        ends = max(even_ends.low, 0.5), min(even_ends.high, last)
+        figure.add_vrect(*ends, fillcolor=BAND, line_width=0, layer="below")
+    crossing = _first_crossing(lines)
+    if crossing > 1:
+        height = float(totals[-1][crossing]) / size
         color = styles[lines[-1].arm].color
-        right = even.epoch < last * 2 / 3
-        place = place_text(_unit_of(lines), even.epoch, projected=False)
-        add_mark(figure, even.epoch, height, f"even at {place}", color, right)
+        right = crossing < last * 2 / 3
+        place = place_text(_unit_of(lines), crossing, projected=False)
+        add_mark(figure, crossing, height, f"first ahead at {place}", color, right)
     framed(figure, title, uirevision, _unit_of(lines), f" {unit}")
     figure.update_xaxes(range=[-last * 0.015, last * 1.02], **_epoch_ticks(last))
     figure.update_yaxes(rangemode="tozero")
     return figure
+
+
+def _first_crossing(lines: Sequence[Line]) -> int:
+    """The epoch by whose end the last line is ahead of the first for the first time; 0: none."""
+    if len(lines) < 2 or not len(lines[0].seconds) or not len(lines[-1].seconds):
+        return 0
+    saved = stats.seconds_saved(lines[0].seconds, lines[-1].seconds)
+    return next(iter(stats.crossings(saved)), 0)
 
 
 def step_times(
@@ -523,7 +561,7 @@ def absolute_seconds_by_batch(
 ) -> go.Figure:
     """Seconds of a steady epoch by batch size, a bar an arm: what a ratio alone does not tell."""
     figure = go.Figure()
-    styles = arm_styles([bar.arm for bar in bars])
+    styles = _styles([bar.arm for bar in bars])
     size, unit = axis_unit(max((bar.seconds for bar in bars), default=1.0))
     sizes = sorted({bar.batch_size for bar in bars})
     for place, (arm, style) in enumerate(styles.items()):

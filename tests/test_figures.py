@@ -8,6 +8,8 @@ import pytest
 
 from bench_core.chart_frame import (
     ARM_STYLES,
+    GRAY,
+    ORANGE,
     arm_styles,
     axis_unit,
     machine_styles,
@@ -32,7 +34,7 @@ from bench_core.figures import (
 from bench_core.iteration_figures import latency_shares, running_percentiles
 from bench_core.measured import measure
 from bench_core.pairing import comparisons
-from bench_core.stats import break_even
+from bench_core.stats import Band, break_even, saved_after
 from bench_core.store import Store
 from tests import planted
 
@@ -122,6 +124,56 @@ def test_cumulative_lines_cross_where_they_are_marked():
     assert compiled.y[13] > eager.y[13]
     assert compiled.y[14] <= eager.y[14]
     assert figure.layout.annotations[0].x == 14
+
+
+def test_a_crossing_is_what_was_measured_and_the_break_even_a_line_with_its_interval():
+    # One epoch that was hit puts the crossing off; the verdict stands.
+    hit = Line("compile", [131.1, *[61.1] * 11, 75.0, *[61.1] * 6])
+    figure = cumulative_seconds([EAGER, hit], even=EVEN, even_ends=Band(12.4, np.inf), epochs=30)
+    assert figure.layout.annotations[0].text == "first ahead at epoch 17"
+    line, band = figure.layout.shapes
+    assert (line.x0, line.x1) == (14, 14)
+    assert (band.x0, band.x1) == (12.4, 30), "never is beyond the axis"
+
+
+def test_lines_that_never_cross_have_no_mark():
+    figure = cumulative_seconds([EAGER, Line("compile", COMPILED.seconds[:5])], even=EVEN)
+    assert not figure.layout.annotations
+
+
+@pytest.fixture
+def trained(tmp_path):
+    with Store(tmp_path / "bench.db") as store:
+        planted.planted_experiment(store, models=("resnet101",))
+        runs = store.runs()
+        epochs = store.epochs([run.number for run in runs])
+    [pair] = comparisons([measure(run, epochs[run.number]) for run in runs]).pairs
+    return pair
+
+
+def test_what_is_saved_has_the_band_of_the_outlook_also_where_it_is_projected(trained):
+    saved = Saved.from_cold(trained)
+    assert saved
+    figure = seconds_saved([saved], epochs=30)
+    band = next(trace for trace in figure.data if trace.fill == "toself")
+    last = saved_after(trained.outlook("cold"), 30)
+    assert (max(band.y), band.x.max()) == (pytest.approx(last.high), 30)
+    assert last.low < saved.at(30) < last.high
+    assert saved_after(trained.outlook("warm"), 30).low > last.high, "a warm start has its own"
+
+
+def test_the_break_even_has_its_interval_on_the_line_of_no_difference(trained):
+    saved = Saved.from_cold(trained)
+    assert saved
+    figure = seconds_saved([saved], epochs=30)
+    [bar] = [trace for trace in figure.data if trace.line.width == 7]
+    assert bar.x[0] < saved.even.epoch <= bar.x[1] + 1
+    assert not bar.y.any()
+
+
+def test_a_baseline_is_grey_whatever_it_is_called():
+    figure = epoch_seconds([Line("threads 2", [1.0, 1.0]), Line("threads 8", [0.7, 0.7])])
+    assert [trace.line.color for trace in figure.data] == [GRAY, ORANGE]
 
 
 def test_a_step_that_compiled_does_not_flatten_the_others():

@@ -121,7 +121,7 @@ def saved_card(chosen: Comparison) -> None:
     )
     if max([measured, *reach]) >= MANY_ITERATIONS:
         figure.update_xaxes(tickformat="~s")  # 1M: whole numbers would run into each other
-    band = ", with the 95 % band" if len(curves[0].low) else ""
+    band = ", with the 95 % band" if curves[0].outlook else ""
     caption = training_caption("Seconds saved so far against the baseline", _runs(chosen), band)
     chart_card(title, caption, figure, "over_epochs")
 

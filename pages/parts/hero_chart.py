@@ -46,7 +46,7 @@ def _saved(pair: Comparison) -> tuple[Any, str] | None:
         f"Seconds that {arm} has saved so far against {baseline}",
         (*pair.baseline.runs, *pair.candidate.runs),
     )
-    return figure, caption + (" The band is the 95 % interval." if curve.low else "")
+    return figure, caption + (" The band is the 95 % interval." if curve.outlook else "")
 
 
 def _latencies(answer: Answer) -> tuple[Any, str]:
