@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean
 from typing import Literal
 
 from bench_core import stats
@@ -25,10 +24,6 @@ from bench_core.units import (
 
 EAGER = Variant()
 COMPILE = Variant(execution="compile")
-# Above these the times say more about the machine's other work than about the variant.
-LOUD_NEIGHBOURS = 0.1
-WIDE_SPREAD = 0.15
-RUNS_APART = 1.2
 # Equal processes on a quiet machine differ by about this much.
 SCATTER = 0.02
 # How long somebody trains, or serves, who asks what it saves.
@@ -197,7 +192,6 @@ class Comparison:
             self.pays_off_text,
             self._seconds_text,
             self.unmet_text,
-            self.noise_text,
         )
         return " ".join(filter(None, parts))
 
@@ -272,37 +266,6 @@ class Comparison:
             f"A steady {self.unit} takes {seconds_text(self.candidate.steady_seconds)} against "
             f"{seconds_text(self.baseline.steady_seconds)}."
         )
-
-    @property
-    def noise_text(self) -> str:
-        """What speaks against these times: other programs, runs or single times that scatter."""
-        runs = [*self.baseline.runs, *self.candidate.runs]
-        foreign = [
-            epoch.foreign_cpu_share
-            for m in runs
-            for epoch in (m.epochs[m.steady.first :] if m.unit == "epoch" else m.epochs)
-            if epoch.foreign_cpu_share is not None
-        ]
-        if foreign and fmean(foreign) >= LOUD_NEIGHBOURS:
-            return (
-                f"Other programs used {fmean(foreign):.0%} of this machine's cores meanwhile: "
-                "measure again on a quiet machine."
-            )
-        for arm in (self.baseline, self.candidate):
-            apart = max(arm.medians) / min(arm.medians)
-            if apart >= RUNS_APART:
-                return (
-                    f"Runs of {arm.name} differ by {apart:.1f} times: measure again on a "
-                    "quiet machine."
-                )
-        spread = max(m.steady.spread or 0.0 for m in runs)
-        if spread >= WIDE_SPREAD:
-            way_out = {
-                "epoch": "take more samples an epoch",
-                "iteration": "take a larger batch, or measure on a quieter machine",
-            }[self.unit]
-            return f"Single {self.unit}s scatter by {spread:.0%}: {way_out}."
-        return ""
 
     @property
     def unmet_text(self) -> str:

@@ -11,6 +11,7 @@ from statistics import fmean
 
 from bench_core import pairing, stats
 from bench_core.comparison import Comparison
+from bench_core.doubts import doubts_text
 from bench_core.events import Finding
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
@@ -190,7 +191,7 @@ def _note(arm: Arm, pair: Comparison | None) -> str:
     """What the speedup means, what was really in effect, and whether the results are right."""
     words = []
     if pair and _can_be_judged(pair):
-        words += [f"{pair.verdict_text}.", pair.pays_off_text, pair.noise_text]
+        words += [f"{pair.verdict_text}.", pair.pays_off_text, doubts_text(pair)]
     findings = [
         finding_text(finding)
         for one in arm.runs

@@ -10,14 +10,15 @@ from typing import Any
 
 import click
 
-from bench_core import events, inference_tables, pairing, stats
+from bench_core import events, geomeans, inference_tables, pairing, stats
 from bench_core.comparison import Comparison
+from bench_core.doubts import doubts_text
 from bench_core.inference_tables import (
     finding_text,
 )
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
-from bench_core.spec import Experiment, RunSpec, Task, Variant
+from bench_core.spec import Experiment, RunSpec, Task
 from bench_core.units import bytes_text, interval_text, ratio_text, seconds_text
 
 WIDTH = 116
@@ -157,6 +158,8 @@ def print_answers(measured: list[Measured], found: pairing.Comparisons) -> None:
             click.echo(f"\n{pair.workload.model}: {missing}")
             continue
         click.echo(f"\n{pair.headline}.\n  {pair.detail}")
+        if doubts := doubts_text(pair):
+            click.echo(f"  {doubts}")
         if pair.speedup.kind != "first look" and pair.shows_difference:
             click.echo(f"  {pair.saving_text}")
     print_arms(measured, found)
@@ -280,19 +283,17 @@ def _answer_row(pair: Comparison) -> tuple[str, ...]:
 
 
 def geometric_means(pairs: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """Of the speedups, one for each task and variant: a mean over several would be of nothing."""
-    groups: dict[tuple[str, Variant], list[float]] = defaultdict(list)
+    """Of the speedups, one for each task and variant: a mean over several would be of nothing.
+
+    The means of one task are over the workloads that all of its variants have.
+    """
+    tasks: dict[str, list[Comparison]] = defaultdict(list)
     for pair in pairs:
-        task = "function" if pair.workload.is_function else pair.workload.task
-        groups[task, pair.candidate.variant].append(pair.speedup.ratio)
+        tasks["function" if pair.workload.is_function else pair.workload.task].append(pair)
     return [
-        {
-            "task": task,
-            "variant": variant.name,
-            "matched": len(ratios),
-            "ratio": stats.geometric_mean(ratios),
-        }
-        for (task, variant), ratios in groups.items()
+        {"task": task, "variant": mean.name, "matched": mean.workloads, "ratio": mean.ratio}
+        for task, of_task in tasks.items()
+        for mean in geomeans.by_variant(of_task).means
     ]
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from bench_core import pairing
-from bench_core.comparison import Comparison
 from bench_core.events import Activity, Finding, Parity
 from bench_core.measured import Arm, measure
 from bench_core.pairing import Axis
@@ -181,23 +180,6 @@ def test_without_a_cache_a_start_is_a_cold_one(store):
     assert pair.break_even_cold is not None
 
 
-def test_times_taken_beside_other_programs_say_so(store):
-    planted_experiment(store, repeats=1, measured=1)
-    [eager] = [run for run in store.runs() if run.status == "done"]
-    busy = [e.changed(foreign_cpu_share=0.8) for e in store.epochs([eager.number])[eager.number]]
-    quiet = measure(eager, store.epochs([eager.number])[eager.number])
-    loud = measure(eager, busy)
-    arms = [Arm(EAGER, (one,)) for one in (quiet, loud)]
-    texts = [
-        Comparison(
-            eager.spec.workload, "cpu", "CPU", "", "", arm, Arm(COMPILE, arm.runs)
-        ).noise_text
-        for arm in arms
-    ]
-    assert texts[0] == ""
-    assert "Other programs used 80% of this machine's cores meanwhile" in texts[1]
-
-
 def test_any_variant_can_be_the_baseline(store):
     planted_experiment(store, repeats=1)
     [pair] = compared(store, COMPILE).pairs
@@ -309,21 +291,6 @@ def test_a_first_look_sees_no_difference_within_what_processes_scatter(store):
     assert not pair.differs
     assert pair.verdict_text == "first look: no difference seen"
     assert pair.pays_off_text == ""
-
-
-def test_runs_of_one_arm_that_disagree_are_told(store):
-    inference(store, variants=(EAGER, COMPILE))
-    runs = store.runs()
-    epochs = store.epochs([run.number for run in runs])
-    slow = [
-        block.changed(step_seconds=tuple(3 * seconds for seconds in block.step_seconds))
-        for block in epochs[1]
-    ]
-    found = pairing.comparisons(
-        measure(run, slow if run.number == 1 else epochs[run.number]) for run in runs
-    )
-    [pair] = found.pairs
-    assert pair.noise_text == "Runs of eager differ by 3.0 times: measure again on a quiet machine."
 
 
 def test_percentiles_pass_over_a_run_without_a_steady_state(store):

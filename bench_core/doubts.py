@@ -1,0 +1,463 @@
+"""Reasons to distrust a number, each with its figures and the next step to take.
+
+A closed list: KINDS. Pure: runs and comparisons in, sentences out. Nothing is kept from the reader:
+what stands here is shown beside the number that it concerns, and no number is withheld for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Literal, get_args
+
+import numpy as np
+
+from bench_core import pairing
+from bench_core.comparison import Comparison
+from bench_core.measured import FIRST_ITERATIONS, Arm, Measured, cache_found
+from bench_core.stats import RUNS_FOR_A_VERDICT
+from bench_core.units import NO_BREAK, counted, seconds_text
+
+# The weightiest first: in this order they are shown.
+Kind = Literal[
+    "differs besides",
+    "too few runs",
+    "unsynchronised",
+    "no spread",
+    "runs apart",
+    "other programs",
+    "other GPU process",
+    "throttled",
+    "low clock",
+    "spread",
+    "drift",
+    "compiled late",
+    "ended early",
+    "no turns taken",
+    "not got",
+    "cache",
+    "not checked",
+    "not stated",
+    "one start",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+WIDE_SPREAD = 0.15
+RUNS_APART = 1.2
+# Above this the times say more about the machine's other work than about the variant.
+LOUD_NEIGHBOURS = 0.1
+# Equal processes differ by more than this, so a smaller drift explains nothing.
+LEAST_DRIFT = 0.01
+# A trend is one at 0.6 % by Mann and Kendall, over so many medians at most: neighbouring calls are
+# alike, and each for itself would count as evidence.
+TREND_SIGMAS, TREND_BLOCKS = 2.75, 30
+LOW_CLOCK = 0.9
+# Bits of NVML's nvmlClocksThrottleReasons. Idle (1) and clocks that were set (2) are no throttling.
+IDLE_OR_SET = 0x1 | 0x2
+THROTTLING = {
+    0x4: "power limit",
+    0x8: "hardware slowdown",
+    0x20: "heat, by the driver",
+    0x40: "heat, by the hardware",
+    0x80: "power brake",
+}
+# Facts that an import may leave unstated and that weigh more than others: whether the device's work
+# was waited for before the clock was read, and how far single epochs or calls scatter.
+SYNCHRONISED, SPREAD = "synchronised", "spread"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """`label` fits a chip; `text` is a sentence with figures and `step` what to do, both without
+    their stop. `size` tells the worse of two of one kind."""
+
+    kind: Kind
+    label: str
+    text: str
+    step: str
+    size: float = 0.0
+
+    @property
+    def sentence(self) -> str:
+        """Stands alone: `Runs of eager differ by 3.0 times: measure again on a quiet machine.`"""
+        return f"{self.text}: {self.step}."
+
+
+def doubts_of_run(one: Measured) -> tuple[Doubt, ...]:
+    """What speaks against the times of one run, the weightiest first."""
+    return _ordered([found for find in OF_A_RUN.values() if (found := find(one))])
+
+
+def doubts_of_pair(pair: Comparison) -> tuple[Doubt, ...]:
+    """What speaks against a comparison: each kind once, of its runs the worst.
+
+    Three runs an arm need scipy (stats.ScipyMissing).
+    """
+    found = [find(pair) for find in OF_A_PAIR.values()]
+    for one in (*pair.baseline.runs, *pair.candidate.runs):
+        found += [find(one) for kind, find in OF_A_RUN.items() if kind not in OF_A_PAIR]
+    worst: dict[Kind, Doubt] = {}
+    for doubt in filter(None, found):
+        if doubt.kind not in worst or doubt.size > worst[doubt.kind].size:
+            worst[doubt.kind] = doubt
+    return _ordered(list(worst.values()))
+
+
+def doubts_text(pair: Comparison) -> str:
+    """The doubts as sentences; empty without any."""
+    return " ".join(doubt.sentence for doubt in doubts_of_pair(pair))
+
+
+def _ordered(found: list[Doubt]) -> tuple[Doubt, ...]:
+    return tuple(sorted(found, key=lambda doubt: KINDS.index(doubt.kind)))
+
+
+# Of a run
+
+
+def _spread(one: Measured) -> Doubt | None:
+    spread = one.steady.spread or 0.0
+    if spread < WIDE_SPREAD:
+        return None
+    step = {
+        "epoch": "take more samples an epoch",
+        "iteration": "take a larger batch, or measure on a quieter machine",
+    }[one.unit]
+    text = f"Single {one.unit}s of {_who(one)} scatter by {_percent(spread)}"
+    return Doubt("spread", f"scatter {_percent(spread)}", text, step, spread)
+
+
+def trend(seconds: Sequence[float]) -> float | None:
+    """By how much the last third is slower than the first (0.03: 3 %), negative: faster.
+
+    None where that is less than LEAST_DRIFT, or no trend beyond the scatter (Mann 1945, Kendall
+    1975: how many pairs of values rise and how many fall). Quiet series, of neighbours correlated
+    by 0.3 too, are called in at most 5 % (by simulation, in the test).
+    """
+    values = np.log(np.asarray(seconds, dtype=float))
+    if len(values) > TREND_BLOCKS:
+        values = np.array([np.median(part) for part in np.array_split(values, TREND_BLOCKS)])
+    count = len(values)
+    if count < 3:
+        return None
+    rises = np.sign(values[None, :] - values[:, None])[np.triu_indices(count, 1)].sum()
+    sigma = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    third = -(-count // 3)
+    drift = float(np.expm1(np.median(values[-third:]) - np.median(values[:third])))
+    certain = abs(rises) - 1 >= TREND_SIGMAS * sigma
+    return drift if certain and abs(drift) > LEAST_DRIFT else None
+
+
+def _drift(one: Measured) -> Doubt | None:
+    """A trend in the steady part, or a steady part that began with a slow-down."""
+    step = "measure again with the arms taking turns, so that it hits both alike"
+    first, level = one.steady.first, one.steady.median_seconds
+    if first is None or level is None:
+        return None
+    quiet_from = _quiet_from(one)
+    before = one.series_seconds[quiet_from:first]
+    slower = level / median(before) - 1 if before else 0.0
+    if slower > LEAST_DRIFT:
+        text = (
+            f"From {one.unit} {first + 1} on those of {_who(one)} take {_percent(slower)} longer "
+            "than before"
+        )
+        return Doubt("drift", f"drift +{_percent(slower)}", text, step, slower)
+    drift = trend(one.steady_seconds)
+    if drift is None:
+        return None
+    change = f"{_percent(abs(drift))} {'longer' if drift > 0 else 'less'}"
+    text = f"The last steady {one.unit}s of {_who(one)} take {change} than the first"
+    sign = "+" if drift > 0 else "\u2212"
+    return Doubt("drift", f"drift {sign}{_percent(abs(drift))}", text, step, abs(drift))
+
+
+def _quiet_from(one: Measured) -> int:
+    """Index after which nothing was compiled and the opening is over."""
+    busy = [at for at, seconds in enumerate(one.series_compile_seconds) if seconds]
+    return max(1 if one.unit == "epoch" else FIRST_ITERATIONS, busy[-1] + 1 if busy else 0)
+
+
+def _compiled_late(one: Measured) -> Doubt | None:
+    """A compile after the first epoch, or the first calls. That of evaluation is its own."""
+    if one.unit == "epoch":
+        series, opening = [epoch.compile_seconds for epoch in one.epochs], 1
+    else:
+        series, opening = one.series_compile_seconds, FIRST_ITERATIONS
+    late = [at + 1 for at, seconds in enumerate(series) if seconds and at >= opening]
+    if not late:
+        return None
+    seconds = math.fsum(series[opening:])
+    where = f"{one.unit} {late[-1]}"
+    often = f" ({len(late)} times in all)" if len(late) > 1 else ""
+    text = f"{_who(one, start=True)} compiled again in {where}{often}, {seconds_text(seconds)}"
+    return Doubt(
+        "compiled late",
+        f"compiled in {where}",
+        text,
+        "see the reasons of the recompiles on the card of the run; one shape for all batches, or "
+        "dynamic=False, may spare them",
+        seconds,
+    )
+
+
+def _throttled(one: Measured) -> Doubt | None:
+    reasons = _gpu(one).get("throttle_reasons") or 0
+    names = [name for bit, name in THROTTLING.items() if reasons & bit]
+    if not names:
+        return None
+    text = f"The device was held back when {_who(one)} ended ({', '.join(names)})"
+    step = "let it cool down, lock its clocks (nvidia-smi -lgc) and measure again"
+    return Doubt("throttled", f"throttled: {names[0]}", text, step, len(names))
+
+
+def _low_clock(one: Measured) -> Doubt | None:
+    gpu = _gpu(one)
+    clock, most = gpu.get("sm_clock_mhz"), gpu.get("sm_clock_max_mhz")
+    if not clock or not most or (gpu.get("throttle_reasons") or 0) & IDLE_OR_SET:
+        return None
+    share = clock / most
+    if share >= LOW_CLOCK:
+        return None
+    text = f"The device ran at {clock} of {most}{NO_BREAK}MHz when {_who(one)} ended"
+    step = "lock its clocks (nvidia-smi -lgc), so that both arms have the same"
+    return Doubt("low clock", f"clock {_percent(share)}", text, step, 1 - share)
+
+
+def _gpu(one: Measured) -> dict[str, int]:
+    return (one.run.aftermath.gpu if one.run.aftermath else None) or {}
+
+
+def _other_programs(one: Measured) -> Doubt | None:
+    epochs = one.epochs[one.steady.first :] if one.unit == "epoch" else one.epochs
+    shares = [e.foreign_cpu_share for e in epochs if e.foreign_cpu_share is not None]
+    share = fmean(shares) if shares else 0.0
+    if share < LOUD_NEIGHBOURS:
+        return None
+    text = f"Other programs used {_percent(share)} of this machine's cores during {_who(one)}"
+    step = "measure again on a quiet machine"
+    return Doubt("other programs", f"other programs {_percent(share)}", text, step, share)
+
+
+def _other_gpu_process(one: Measured) -> Doubt | None:
+    """Runs that took turns see their partners there, which wait."""
+    others = _gpu(one).get("other_processes") or 0
+    if not others or one.run.round:
+        return None
+    count = counted(others, "other process", "other processes")
+    text = f"{count} held the device when {_who(one)} ended"
+    return Doubt("other GPU process", count, text, "end it (nvidia-smi shows it)", others)
+
+
+def _cache(one: Measured) -> Doubt | None:
+    run = one.run
+    asked, found = run.spec.variant.cache, cache_found(run)
+    if asked == found or run.activity is None:
+        return None
+    was = found or "partly warm"
+    hits = counted(run.activity.cache_hits, "hit")
+    misses = counted(run.activity.cache_misses, "miss", "misses")
+    text = f"{_who(one, start=True)} asked for a {asked} compile cache and had a {was} one"
+    step = "measure again; its start-up counts as what it was found to be"
+    if found is None:
+        step = "measure again; its start-up counts neither as cold nor as warm"
+    return Doubt("cache", f"cache {was}", f"{text} ({hits}, {misses})", step)
+
+
+def _unsynchronised(one: Measured) -> Doubt | None:
+    if SYNCHRONISED not in one.run.unstated or one.run.spec.device == "cpu":
+        return None
+    text = f"The source of {_who(one)} does not state whether the device's work was waited for"
+    step = "time the same with a synchronise at both ends, or measure it here"
+    return Doubt("unsynchronised", "synchronised?", text, step)
+
+
+def _no_spread(one: Measured) -> Doubt | None:
+    """An import that states means only, or one time for all of its epochs."""
+    if not one.run.unstated or (SPREAD not in one.run.unstated and one.steady.spread != 0.0):
+        return None
+    text = f"The source of {_who(one)} states no single {one.unit}s, so their scatter is unknown"
+    return Doubt("no spread", "no spread", text, "import single times, or measure it here")
+
+
+def _not_stated(one: Measured) -> Doubt | None:
+    return _unstated(f"The source of {_who(one)}", one.run.unstated)
+
+
+def _unstated(source: str, names: Sequence[str]) -> Doubt | None:
+    names = [name for name in names if name not in (SYNCHRONISED, SPREAD)]
+    if not names:
+        return None
+    text = f"{source} does not state: {', '.join(names)}"
+    step = "find out and state it with the import, or measure it here"
+    return Doubt("not stated", counted(len(names), "fact") + " unstated", text, step, len(names))
+
+
+def _no_turns_taken(one: Measured) -> Doubt | None:
+    note = one.run.protocol_note
+    if not note:
+        return None
+    text = f"{_who(one, start=True)} was to take turns and did not, {note.rstrip('.')}"
+    return Doubt("no turns taken", "no turns taken", text, "mend that and measure again")
+
+
+def _ended_early(one: Measured) -> Doubt | None:
+    run = one.run
+    if run.status not in ("stopped", "interrupted"):
+        return None
+    done, whole = len(one.series_seconds), run.spec.is_done_after
+    text = f"{_who(one, start=True)} was {run.status} after {done} of {counted(whole, one.unit)}"
+    return Doubt("ended early", run.status, text, "queue it again", 1 - done / whole)
+
+
+def _not_got(one: Measured) -> Doubt | None:
+    unmet = Arm(one.run.spec.variant, (one,)).unmet
+    if not unmet:
+        return None
+    texts = [f"{finding.asked} (got: {finding.got.rstrip('.')})" for finding in unmet]
+    text = f"{_who(one, start=True)} did not get {', '.join(texts)}"
+    step = "read its times as those of what it got"
+    return Doubt("not got", f"not got: {unmet[0].asked}", text, step, len(unmet))
+
+
+def _not_checked(one: Measured) -> Doubt | None:
+    return _unchecked(Arm(one.run.spec.variant, (one,)), _who(one))
+
+
+def _unchecked(arm: Arm, who: str) -> Doubt | None:
+    """Without a verdict, or where no run came as far as the check."""
+    if arm.variant.execution == "eager":
+        return None
+    if arm.parity:
+        if arm.parity.verdict != "not checked":
+            return None
+        why = arm.parity.text.strip().rstrip(".")
+    elif any(m.run.aftermath for m in arm.runs):
+        return None
+    else:
+        why = "the check comes after the timing"
+    text = f"The results of {who} were not held against eager's, {why}"
+    return Doubt("not checked", "results not checked", text, "let a run come to its end")
+
+
+# Of a pair
+
+
+def _differs_besides(pair: Comparison) -> Doubt | None:
+    if not pair.overridden:
+        return None
+    runs = pair.baseline.runs[0].run, pair.candidate.runs[0].run
+    values = pairing.differences(*runs)
+    told = [
+        f"{name} {_value(values[name][0])} against {_value(values[name][1])}"
+        if name in values
+        else name
+        for name in pair.overridden
+    ]
+    text = f"{pair.candidate.name} and {pair.baseline.name} differ in more: {', '.join(told)}"
+    label = f"differs in {', '.join(pair.overridden)}"
+    step = "measure both alike, for the ratio mixes up the effects"
+    return Doubt("differs besides", label, text, step, len(pair.overridden))
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):  # the machine: its label and its id
+        return f"{value[0]} ({value[1]})"
+    return "not stated" if value is None else str(value)
+
+
+def _too_few_runs(pair: Comparison) -> Doubt | None:
+    count = min(len(pair.baseline.runs), len(pair.candidate.runs))
+    if count >= RUNS_FOR_A_VERDICT:
+        return None
+    arm = min((pair.baseline, pair.candidate), key=lambda arm: len(arm.runs))
+    text = f"{arm.name} has {counted(count, 'run')}, and processes differ"
+    step = f"repeat until each arm has {RUNS_FOR_A_VERDICT} runs"
+    label = f"{counted(count, 'run')} an arm"
+    return Doubt("too few runs", label, text, step, RUNS_FOR_A_VERDICT - count)
+
+
+def _runs_apart(pair: Comparison) -> Doubt | None:
+    """Where arms took turns both may move: then the ratios of the pairs count."""
+    groups = {f"Runs of {arm.name}": arm.medians for arm in (pair.baseline, pair.candidate)}
+    turns = pair.took_turns
+    if len(turns) >= RUNS_FOR_A_VERDICT:
+        before, after = (
+            [m.steady.median_seconds or 0.0 for m in side] for side in zip(*turns, strict=True)
+        )
+        ratios = [one / other for one, other in zip(before, after, strict=True)]
+        groups = {"The pairs' speedups": ratios}
+    apart, what = max((max(values) / min(values), what) for what, values in groups.items())
+    if apart < RUNS_APART:
+        return None
+    text = f"{what} differ by {apart:.1f} times"
+    return Doubt("runs apart", f"runs {apart:.1f}\u00d7 apart", text, _QUIET, apart)
+
+
+_QUIET = "measure again on a quiet machine"
+
+
+def _pair_not_stated(pair: Comparison) -> Doubt | None:
+    runs = (*pair.baseline.runs, *pair.candidate.runs)
+    names = dict.fromkeys((*pair.unstated, *(name for m in runs for name in m.run.unstated)))
+    return _unstated(f"A source of {pair.candidate.name} against {pair.baseline.name}", list(names))
+
+
+def _pair_not_checked(pair: Comparison) -> Doubt | None:
+    return _unchecked(pair.candidate, pair.candidate.name)
+
+
+def _one_start(pair: Comparison) -> Doubt | None:
+    """Said where a break-even is shown that rests on it."""
+    cache = pair.first_start
+    if cache is None or not pair.shows_difference:
+        return None
+    starts, even = pair.candidate.excesses(cache), pair.break_even(cache)
+    if len(starts) != 1 or even is None or even.kind not in ("epoch", "ahead until"):
+        return None
+    start = "The start without a cache" if cache == "off" else f"The {cache} start"
+    text = (
+        f"{start} of {pair.candidate.name} was measured once ({seconds_text(starts[0])}), so how "
+        "far such starts scatter is not in the interval of the break-even"
+    )
+    step = "queue the same again, for each experiment has one"
+    return Doubt("one start", f"1 {cache if cache != 'off' else 'uncached'} start", text, step)
+
+
+OF_A_RUN: dict[Kind, Callable[[Measured], Doubt | None]] = {
+    "unsynchronised": _unsynchronised,
+    "no spread": _no_spread,
+    "other programs": _other_programs,
+    "other GPU process": _other_gpu_process,
+    "throttled": _throttled,
+    "low clock": _low_clock,
+    "spread": _spread,
+    "drift": _drift,
+    "compiled late": _compiled_late,
+    "ended early": _ended_early,
+    "no turns taken": _no_turns_taken,
+    "not got": _not_got,
+    "cache": _cache,
+    "not checked": _not_checked,
+    "not stated": _not_stated,
+}
+# What a pair judges by itself is not taken from its runs.
+OF_A_PAIR: dict[Kind, Callable[[Comparison], Doubt | None]] = {
+    "differs besides": _differs_besides,
+    "too few runs": _too_few_runs,
+    "runs apart": _runs_apart,
+    "not checked": _pair_not_checked,
+    "not stated": _pair_not_stated,
+    "one start": _one_start,
+}
+
+
+def _who(one: Measured, start: bool = False) -> str:
+    return f"{'Run' if start else 'run'} {one.run.number} ({one.run.spec.variant.name})"
+
+
+def _percent(share: float) -> str:
+    decimals = 1 if share < 0.1 else 0
+    return f"{100 * share:.{decimals}f}{NO_BREAK}%"
