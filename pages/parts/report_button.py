@@ -1,0 +1,47 @@
+"""The button that downloads what Compare shows as one HTML file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import streamlit as st
+
+from bench_core.comparison import LONG_RUN, Comparison
+from bench_core.pairing import Comparisons
+from bench_core.planner import worth
+from pages.parts.comparison_words import answer
+
+
+def report_button(found: Comparisons, chosen: Comparison, machines: Sequence[str]) -> None:
+    """Nothing is made before it is pressed: the file has all of plotly in it, 5 MB."""
+    plan = (
+        int(st.session_state.get(f"planner_{chosen.unit}s", LONG_RUN[chosen.unit])),
+        int(st.session_state.get("planner_starts", 1)),
+        bool(st.session_state.get("planner_shared", False)),
+    )
+    address = st.context.url or ""
+
+    def made() -> str:
+        from bench_core.report import report_html
+
+        value = worth(chosen, *plan)
+        return report_html(
+            found,
+            chosen,
+            machines,
+            address=address,
+            answer=answer(found),
+            worth=(value.answer, value.detail),
+        )
+
+    st.download_button(
+        "Report",
+        data=made,
+        file_name=f"compile-report-{time.strftime('%Y-%m-%d')}.html",
+        mime="text/html",
+        on_click="ignore",
+        icon=":material/description:",
+        help="One HTML file with this answer, its charts and how it was measured. It opens "
+        "without a network.",
+    )

@@ -1,0 +1,196 @@
+"""The report holds the answer and its evidence, brings all it needs, and shows words as words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_core import pairing
+from bench_core.measured import Measured, measure
+from bench_core.pairing import Comparisons, LeftOut
+from bench_core.report import report_html
+from bench_core.spec import Variant
+from bench_core.store import Store
+from tests.planted import COMPILE, EAGER, planted_experiment
+
+SCRIPT = "<script>alert(1)</script>"
+END = "</script><img src=x onerror=alert(1)>"
+DRAWN_BY_US = set(
+    [
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "script",
+        "body",
+        "p",
+        "h1",
+        "h2",
+        "h3",
+        "div",
+        "table",
+        "tr",
+        "th",
+        "td",
+        "figure",
+        "figcaption",
+        "pre",
+    ]
+)
+
+
+class Page(HTMLParser):
+    """What a browser would make of it: the tags with their attributes, and the words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self._inside = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_data(self, data: str) -> None:
+        if self._inside not in ("script", "style"):
+            self.words += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "bench.db") as opened:
+        yield opened
+
+
+def measured_in(store: Store) -> list[Measured]:
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    return [measure(run, epochs[run.number]) for run in runs]
+
+
+def report_of(found: Comparisons, **more: Any) -> Page:
+    return Page(report_html(found, found.pairs[0], ["T4", "A100", "CPU"], **more))
+
+
+def test_answer_table_charts_machine_commands_and_what_was_left_out(store: Store) -> None:
+    planted_experiment(store)
+    planted_experiment(store, models=("resnet18",), machine="A100")
+    planted_experiment(store, models=("resnet50",), variants=(EAGER,), repeats=1)
+    found = pairing.comparisons(measured_in(store))
+    first, other = found.pairs
+    page = report_of(found, address="http://127.0.0.1:8501/comparison?pair=1-2", now=0.0)
+    for words in (
+        first.headline,
+        first.detail,
+        other.verdict_text,
+        "Never pays off.",
+        "Seconds saved so far against the baseline",
+        "Tesla T4",
+        "NVIDIA A100-SXM4-40GB",
+        "570.86",
+        first.candidate.runs[0].run.spec.command,
+        "no other variant than eager of the same workload on this machine",
+        "Live at http://127.0.0.1:8501/comparison?pair=1-2",
+        "Report of 1970-01-01",
+        "measured with version 1",
+    ):
+        assert words in page.words, words
+    charts = [one for one in page.named("div") if (one.get("id") or "").startswith("chart-")]
+    assert len(charts) == 2
+    assert "Compiled epochs take 61.2" in page.words  # a figure's own title, from layout.meta
+
+
+def test_the_pages_answer_takes_the_place_of_the_pairs(store: Store) -> None:
+    planted_experiment(store)
+    found = pairing.comparisons(measured_in(store))
+    page = report_of(found, answer=("Faster in 1 of 1", "Mean 1.08."), worth=("It saves 5 min.",))
+    for words in ("Faster in 1 of 1", "Mean 1.08.", "What it is worth", "It saves 5 min."):
+        assert words in page.words
+    assert page.words.count("Faster in 1 of 1") == 2  # title of the window and of the page
+
+
+def hostile(one: Measured) -> Measured:
+    """The run with tags wherever a file or a person may put words."""
+    run = one.run
+    spec = run.spec.changed(
+        workload=run.spec.workload.changed(model=f"file:{SCRIPT.replace('/', '')}.py"),
+        measurement=run.spec.measurement.changed(label=END),
+        variant=run.spec.variant.changed(options={SCRIPT: END})
+        if run.spec.variant.backend
+        else run.spec.variant,
+    )
+    environment = run.environment.changed(machine=SCRIPT, device_name=END, compiler=SCRIPT)
+    changed = replace(run, spec=spec, environment=environment, protocol_note=END)
+    return measure(replace(changed, unstated=("</td>",)), one.epochs)
+
+
+def test_words_from_files_and_runs_are_shown_as_words(store: Store) -> None:
+    planted_experiment(store, epochs=6)
+    runs = [hostile(one) for one in measured_in(store)]
+    found = pairing.comparisons(runs)
+    found = replace(found, left_out=(LeftOut((runs[0].run,), f"failed: {END}"),))
+    pair = replace(found.pairs[0], overridden=(SCRIPT,))
+    text = report_html(
+        found, pair, [SCRIPT], address=END, answer=(SCRIPT, END), worth=(SCRIPT, END)
+    )
+    page = Page(text)
+    assert {tag for tag, _ in page.tags} <= DRAWN_BY_US
+    # The library, its settings, and one for each chart.
+    assert len(page.named("script")) == 2 + 2
+    assert SCRIPT not in text and END not in text
+    assert not [name for _, given in page.tags for name in given if name.startswith("on")]
+    assert page.words.count(SCRIPT) >= 6 and page.words.count(END) >= 6
+
+
+def test_it_brings_what_it_needs_and_forbids_itself_the_rest(store: Store) -> None:
+    planted_experiment(store, repeats=1)
+    found = pairing.comparisons(measured_in(store))
+    page = report_of(found)
+    assert not [name for _, given in page.tags for name in given if name in ("src", "href")]
+    [policy] = [one for one in page.named("meta") if one.get("http-equiv")]
+    assert "default-src 'none'" in policy["content"]
+    text = report_html(found, found.pairs[0], ["T4"])
+    assert text.count("plotly.js v") == 1 and "showSendToCloud" in text
+    assert 'plotlyServerURL": "https' not in text
+
+
+def test_a_first_look_has_no_interval_and_sizes_share_a_chart(store: Store) -> None:
+    planted_experiment(store, repeats=1, batch_sizes=(16, 32))
+    page = report_of(pairing.comparisons(measured_in(store)))
+    assert "first look" in page.words
+    assert "compile against eager at 2 sizes" in page.words
+
+
+def test_inference_has_its_latencies(store: Store) -> None:
+    planted_experiment(
+        store, models=("resnet18",), machine="CPU", batch_sizes=(1,),
+        variants=(EAGER, Variant(execution="onednn_graph")), workload={"task": "infer"},
+    )  # fmt: skip
+    page = report_of(pairing.comparisons(measured_in(store)))
+    assert "A steady call takes 32.9" in page.words.replace("\u00a0", " ")
+    assert "optimizer" not in page.words
+
+
+def test_what_an_override_differs_in_and_what_is_not_stated_is_told(store: Store) -> None:
+    planted_experiment(store, variants=(EAGER,))
+    planted_experiment(store, variants=(COMPILE,), batch_sizes=(32,))
+    runs = measured_in(store)
+    pair = pairing.override(runs[:3], runs[3:])
+    page = report_of(Comparisons((replace(pair, unstated=("threads",)),), ()))
+    assert "Differs besides" in page.words and "batch_size" in page.words
+    assert "Not stated" in page.words and "threads" in page.words
