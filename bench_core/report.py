@@ -17,6 +17,7 @@ from plotly.offline import get_plotlyjs
 from bench_core.chart_frame import CONFIG, machine_styles
 from bench_core.chart_titles import epochs_title, training_caption
 from bench_core.comparison import Comparison
+from bench_core.doubts import doubts_of_pair
 from bench_core.events import Environment
 from bench_core.figures import (
     Line,
@@ -123,6 +124,7 @@ def report_html(
     parts = [
         _section("Comparisons", _comparisons(found.pairs, chosen)),
         _section(f"Charts: {_pair_name(chosen)}", _charts(found.pairs, chosen, machines)),
+        _section("What speaks against it", _doubts(found.pairs, chosen)),
         _section("What it is worth", _sentences(worth)),
         _section("The runs of this pair", _runs(chosen_runs)),
         _section("What was measured", _specs(chosen)),
@@ -223,10 +225,20 @@ def _row(pair: Comparison, chosen: Comparison) -> dict[str, str]:
         "Pays off": pair.pays_off_text,
         "Baseline": seconds_text(pair.baseline.steady_seconds),
         "Candidate": seconds_text(pair.candidate.steady_seconds),
-        "Not as asked": pair.unmet_text,
-        "Differs besides": ", ".join(pair.overridden),
-        "Not stated": ", ".join(pair.unstated),
+        "Doubts": ", ".join(doubt.label for doubt in doubts_of_pair(pair)),
     }
+
+
+def _doubts(pairs: Sequence[Comparison], chosen: Comparison) -> str:
+    """Those of the chosen pair first."""
+    ordered = [chosen, *(pair for pair in pairs if pair is not chosen)]
+    return _table(
+        [
+            {"Comparison": _pair_name(pair), "Doubt": doubt.sentence}
+            for pair in ordered
+            for doubt in doubts_of_pair(pair)
+        ]
+    )
 
 
 def _charts(pairs: Sequence[Comparison], chosen: Comparison, machines: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bench_core import pairing
+from bench_core.doubts import doubts_of_pair
 from bench_core.measured import Measured, measure
 from bench_core.pairing import Comparisons, LeftOut
 from bench_core.report import report_html
@@ -20,29 +21,27 @@ from tests.planted import COMPILE, EAGER, planted_experiment
 
 SCRIPT = "<script>alert(1)</script>"
 END = "</script><img src=x onerror=alert(1)>"
-DRAWN_BY_US = set(
-    [
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "script",
-        "body",
-        "p",
-        "h1",
-        "h2",
-        "h3",
-        "div",
-        "table",
-        "tr",
-        "th",
-        "td",
-        "figure",
-        "figcaption",
-        "pre",
-    ]
-)
+DRAWN_BY_US = {
+    "html",
+    "head",
+    "meta",
+    "title",
+    "style",
+    "script",
+    "body",
+    "p",
+    "h1",
+    "h2",
+    "h3",
+    "div",
+    "table",
+    "tr",
+    "th",
+    "td",
+    "figure",
+    "figcaption",
+    "pre",
+}
 
 
 class Page(HTMLParser):
@@ -186,11 +185,14 @@ def test_inference_has_its_latencies(store: Store) -> None:
     assert "optimizer" not in page.words
 
 
-def test_what_an_override_differs_in_and_what_is_not_stated_is_told(store: Store) -> None:
+def test_doubts_stand_beside_the_number_and_in_full(store: Store) -> None:
     planted_experiment(store, variants=(EAGER,))
     planted_experiment(store, variants=(COMPILE,), batch_sizes=(32,))
     runs = measured_in(store)
-    pair = pairing.override(runs[:3], runs[3:])
-    page = report_of(Comparisons((replace(pair, unstated=("threads",)),), ()))
-    assert "Differs besides" in page.words and "batch_size" in page.words
-    assert "Not stated" in page.words and "threads" in page.words
+    pair = replace(pairing.override(runs[:3], runs[3:]), unstated=("threads",))
+    page = report_of(Comparisons((pair,), ()))
+    doubts = doubts_of_pair(pair)
+    assert {doubt.kind for doubt in doubts} >= {"differs besides", "not stated"}
+    assert ", ".join(doubt.label for doubt in doubts) in page.words
+    for doubt in doubts:
+        assert doubt.sentence in page.words
