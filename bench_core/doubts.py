@@ -71,7 +71,7 @@ SYNCHRONISED, SPREAD = "synchronised", "spread"
 @dataclass(frozen=True)
 class Doubt:
     """`label` fits a chip; `text` is a sentence with figures and `step` what to do, both without
-    their stop. `size` tells the worse of two of one kind."""
+    their full stop. `size` tells the worse of two of one kind."""
 
     kind: Kind
     label: str
@@ -81,8 +81,8 @@ class Doubt:
 
     @property
     def sentence(self) -> str:
-        """Stands alone: `Runs of eager differ by 3.0 times: measure again on a quiet machine.`"""
-        return f"{self.text}: {self.step}."
+        """Stands alone: `Runs of eager differ by 3.0 times. Measure again on a quiet machine.`"""
+        return f"{self.text}. {self.step[0].upper()}{self.step[1:]}."
 
 
 def doubts_of_run(one: Measured) -> tuple[Doubt, ...]:
@@ -299,7 +299,7 @@ def _no_turns_taken(one: Measured) -> Doubt | None:
     note = one.run.protocol_note
     if not note:
         return None
-    text = f"{_who(one, start=True)} was to take turns and did not, {note.rstrip('.')}"
+    text = f"{_who(one, start=True)} was to take turns; {note.rstrip('.')}"
     return Doubt("no turns taken", "no turns taken", text, "mend that and measure again")
 
 

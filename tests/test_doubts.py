@@ -91,7 +91,7 @@ OF_A_RUN: dict[str, tuple[Callable[[Measured], Measured], Callable[[Measured], M
     "other programs": (
         lambda one: changed(one, {"foreign_cpu_share": 0.8}),
         lambda one: changed(one, {"foreign_cpu_share": 0.05}),
-        "Other programs used 80\u00a0% of this machine's cores during run 2 (compile): measure",
+        "Other programs used 80\u00a0% of this machine's cores during run 2 (compile). Measure",
     ),
     "other GPU process": (
         lambda one: changed(one, **gpu(other_processes=2)),
@@ -116,7 +116,7 @@ OF_A_RUN: dict[str, tuple[Callable[[Measured], Measured], Callable[[Measured], M
     "drift": (
         lambda one: timed(one, DRIFTING),
         lambda one: timed(one, QUIET),
-        "longer than the first: measure again with the arms taking turns",
+        "longer than the first. Measure again with the arms taking turns",
     ),
     "compiled late": (
         lambda one: timed(one, QUIET, {1: 19.0, 5: 12.0}),
@@ -126,12 +126,12 @@ OF_A_RUN: dict[str, tuple[Callable[[Measured], Measured], Callable[[Measured], M
     "ended early": (
         lambda one: changed(timed(one, QUIET[:6]), status="stopped"),
         lambda one: timed(one, QUIET[:6]),
-        "Run 2 (compile) was stopped after 6 of 10 epochs: queue it again.",
+        "Run 2 (compile) was stopped after 6 of 10 epochs. Queue it again.",
     ),
     "no turns taken": (
-        lambda one: changed(one, protocol_note="two processes need 30 GB of 16 GB."),
+        lambda one: changed(one, protocol_note="measured one after the other: no memory."),
         lambda one: changed(one, protocol_note=None),
-        "was to take turns and did not, two processes need 30 GB of 16 GB: mend",
+        "was to take turns; measured one after the other: no memory. Mend",
     ),
     "not got": (
         lambda one: changed(one, **unmet(met=False)),
@@ -146,7 +146,7 @@ OF_A_RUN: dict[str, tuple[Callable[[Measured], Measured], Callable[[Measured], M
     "not checked": (
         lambda one: changed(one, aftermath=Aftermath(parity=UNCHECKED)),
         lambda one: changed(one, aftermath=Aftermath(parity=SAME)),
-        "were not held against eager's, parity itself failed (OSError): let",
+        "were not held against eager's, parity itself failed (OSError). Let",
     ),
     "not stated": (
         lambda one: changed(one, unstated=("torch", "threads in use")),
@@ -197,7 +197,7 @@ def test_fewer_than_three_runs_are_doubted(store: Store) -> None:
     planted_experiment(store, repeats=2)
     [found] = doubts_of_pair(pairs(*measured_in(store)))
     assert (found.kind, found.label) == ("too few runs", "2 runs an arm")
-    assert found.sentence.endswith("repeat until each arm has 3 runs.")
+    assert found.sentence.endswith("Repeat until each arm has 3 runs.")
 
 
 def test_runs_that_disagree_are_doubted_unless_both_arms_moved_together(store: Store) -> None:
@@ -210,7 +210,7 @@ def test_runs_that_disagree_are_doubted_unless_both_arms_moved_together(store: S
     [first, second, *others] = measured
     alone = [replace(one, run=replace(one.run, round=None)) for one in (slower(first), *measured)]
     found = {one.kind: one for one in doubts_of_pair(pairs(alone[0], *alone[2:]))}
-    assert "Runs of eager differ by 3.0 times: measure again on a quiet" in (
+    assert "Runs of eager differ by 3.0 times. Measure again on a quiet" in (
         found["runs apart"].sentence
     )
     together = pairs(slower(first), slower(second), *others)
