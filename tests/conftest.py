@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from bench_core import compile_caches
 from bench_core.events import Primed
 from tests.measuring_child import WARM_COMPILE, MeasuringChild, cache_environment
 
 
+# Two tests at a time on two cores: a measuring process with a thread for each core would wait for
+# its neighbour's. No test asserts a time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
 @pytest.fixture(scope="session")
-def warm_caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for BENCH_CACHES where WARM_COMPILE is primed: the session's cold compile."""
-    caches = tmp_path_factory.mktemp("caches")
-    environment = cache_environment(caches, WARM_COMPILE)
-    for folder in environment.values():
-        Path(folder).mkdir(parents=True)
-    data = tmp_path_factory.mktemp("data")
-    with MeasuringChild(WARM_COMPILE, data, BENCH_PRIME="1", **environment) as child:
-        child.read_until(Primed)
-        assert child.read_to_end() == 0
-    compile_caches.mark_primed(caches / f"warm-{WARM_COMPILE.cache_key}", WARM_COMPILE)
+def warm_caches(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder for BENCH_CACHES where WARM_COMPILE is primed: the session's cold compile.
+
+    Of several pytest workers the first one compiles, and the others wait for its folder.
+    """
+    base = tmp_path_factory.getbasetemp()
+    caches = (base if worker_id == "master" else base.parent) / "warm-caches"
+    folder = caches / f"warm-{WARM_COMPILE.cache_key}"
+    with FileLock(f"{caches}.lock"):
+        if compile_caches.is_primed(folder, WARM_COMPILE):
+            return caches
+        environment = cache_environment(caches, WARM_COMPILE)
+        for path in environment.values():
+            Path(path).mkdir(parents=True)
+        data = tmp_path_factory.mktemp("data")
+        with MeasuringChild(WARM_COMPILE, data, BENCH_PRIME="1", **environment) as child:
+            child.read_until(Primed)
+            assert child.read_to_end() == 0
+        compile_caches.mark_primed(folder, WARM_COMPILE)
     return caches
