@@ -12,7 +12,6 @@ from bench_core import compile_caches
 from bench_core.events import Primed
 from tests.measuring_child import WARM_COMPILE, MeasuringChild, cache_environment
 
-
 # Two tests at a time on two cores: a measuring process with a thread for each core would wait for
 # its neighbour's. No test asserts a time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
