@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 # A module of bench_core may import those of the rows above its own.
 LAYERS = (
-    {"units", "spec", "paths", "model_sizes", "result_columns", "chart_frame"},
+    {"units", "spec", "paths", "free_memory", "model_sizes", "result_columns", "chart_frame"},
     {"events"},
     {"run"},
     {"stats"},
@@ -25,11 +25,15 @@ LAYERS = (
     {"comparison"},
     {"pairing", "capabilities", "geomeans"},
     {"store", "presets", "sizes", "planner", "estimates", "doubts", "ladder"},
-    {"progress", "compile_caches", "doctor", "inference_tables"},
+    {"progress", "compile_caches", "doctor", "inference_tables", "until_sure"},
+    {"time_parts", "late_compiles", "remedies"},
+    {"cause"},
+    {"step_causes", "compile_causes"},
     {"child"},
+    {"steering"},
     {"worker"},
     {"result_csv", "foreign_csv", "diagnosis", "claims"},
-    {"figures", "iteration_figures", "latency_figures", "loss_figure"},
+    {"figures", "iteration_figures", "latency_figures", "loss_figure", "parts_figure"},
     {"chart_titles"},
     {"report", "terminal"},
     {"cli"},
@@ -48,6 +52,7 @@ DRAWING = {
         "iteration_figures",
         "latency_figures",
         "loss_figure",
+        "parts_figure",
         "report",
     )
 }

@@ -1,0 +1,59 @@
+"""Why a candidate is not faster, or where its gain comes from: a closed list of causes, priced.
+
+A cause has a title with figures, says why in a sentence or two, how sure that is, what it would
+change at most, and the next step: where that can be run, as a remedy. Pure; the price of a
+recompile needs the single steps of training runs (`with_steps`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from bench_core import compile_causes, step_causes
+from bench_core.cause import Case, Cause, Kind
+from bench_core.comparison import Comparison
+from bench_core.events import Epoch
+from bench_core.measured import Measured
+
+KINDS: dict[Kind, Callable[[Case], Iterator[Cause]]] = {
+    "data wait": step_causes.data_wait,
+    "library kernels": step_causes.library_kernels,
+    "optimiser": step_causes.optimiser,
+    "copies": step_causes.copies,
+    "evaluation": step_causes.evaluation,
+    "start-up": compile_causes.start_up,
+    "graph breaks": compile_causes.graph_breaks,
+    "recompiles": compile_causes.recompiled,
+    "ragged batch": compile_causes.ragged_batch,
+    "cache state": compile_causes.cache_state,
+    "CUDA graphs": compile_causes.cuda_graphs,
+    "launch-bound": step_causes.launch_bound,
+    "threads": step_causes.threads,
+    "TF32": step_causes.tf32,
+}
+
+
+def diagnose(pair: Comparison, others: Sequence[Measured] = ()) -> list[Cause]:
+    """The causes that hold for this pair, what would change most first.
+
+    `others` are runs of the store: remedies among them are told as measured instead of offered.
+    An A/A comparison has no cause: its arms are equal.
+    """
+    if "side" in pair.axis:
+        return []
+    case = Case(pair, tuple(others))
+    found = [cause for find in KINDS.values() for cause in find(case)]
+    return sorted(found, key=lambda cause: -(cause.seconds if cause.seconds is not None else -1))
+
+
+def with_steps(pair: Comparison, epochs: Mapping[int, Sequence[Epoch]]) -> Comparison:
+    """The pair with its runs' epochs from `store.epochs(numbers, steps=True)`."""
+    arms = [
+        replace(
+            arm,
+            runs=tuple(replace(m, epochs=tuple(epochs[m.run.number])) for m in arm.runs),
+        )
+        for arm in (pair.baseline, pair.candidate)
+    ]
+    return replace(pair, baseline=arms[0], candidate=arms[1])
