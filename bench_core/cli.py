@@ -22,6 +22,7 @@ import click
 from bench_core import (
     capabilities,
     doctor,
+    estimates,
     events,
     pairing,
     presets,
@@ -51,7 +52,6 @@ from bench_core.units import (
     bytes_text,
     counted,
     duration_text,
-    estimate_text,
 )
 
 HELP = {
@@ -219,8 +219,9 @@ def run(
         raise click.UsageError("; ".join(lacking))
     with Store() as store:
         known = _known_runs(store)
-        seconds = presets.estimate_seconds(experiment, known)
-        click.echo(f"{counted(len(runs), 'run')}, {estimate_text(seconds)}", err=True)
+        seconds = estimates.estimate_seconds(experiment, known)
+        length = estimates.length_text(experiment, seconds)
+        click.echo(f"{counted(len(runs), 'run')}, {length}", err=True)
         if plan:
             for number, spec in enumerate(runs, 1):
                 click.echo(f"{number:3}  {terminal.described(spec)}")
@@ -272,10 +273,10 @@ def _offered() -> capabilities.Capabilities:
     return capabilities.cached() or capabilities.probe()
 
 
-def _known_runs(store: Store) -> list[presets.KnownRun]:
+def _known_runs(store: Store) -> list[estimates.KnownRun]:
     ended = store.runs(statuses=("done",))[-200:]
     epochs = store.epochs([run.number for run in ended])
-    known = (presets.known_run(run, epochs[run.number]) for run in ended)
+    known = (estimates.known_run(run, epochs[run.number]) for run in ended)
     return [one for one in known if one]
 
 

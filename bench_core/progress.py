@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from bench_core.events import Epoch
 from bench_core.measured import FIRST_ITERATIONS, Measured, measure
-from bench_core.presets import known_run, seconds_of_runs
+from bench_core.estimates import known_run, seconds_of_runs
 from bench_core.run import ENDED, Run
 from bench_core.spec import COMPILES, Execution, RunSpec
 from bench_core.units import NO_BREAK, counted, duration_text, seconds_text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench_core.capabilities import Capabilities
-from bench_core.presets import KnownRun, known_run
+from bench_core.estimates import KnownRun, known_run
 from bench_core.run import Run
 from bench_core.store import Store
 from pages.parts.live_cards import needs_of

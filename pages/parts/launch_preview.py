@@ -8,7 +8,7 @@ import streamlit as st
 
 from bench_core.capabilities import Capabilities
 from bench_core.paths import datasets_dir
-from bench_core.presets import seconds_of_runs
+from bench_core.estimates import length_text, seconds_of_runs
 from bench_core.spec import Experiment, RunSpec, Variant, Workload
 from bench_core.store import Store
 from bench_core.units import count_text, counted, duration_text, estimate_text
