@@ -2,7 +2,8 @@
 
 Choices, then the answer as the title, then the table; the row that was clicked is the pair of the
 charts below. The address holds every choice, so a link shows the same view. A ratio is formed by
-bench_core.pairing only, between runs that differ in nothing but the variant.
+bench_core.pairing only, between runs that differ in nothing but the chosen axis, or in what a
+person took in with "Compare anyway".
 """
 
 from __future__ import annotations
@@ -17,26 +18,44 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from bench_core.comparison import EAGER, Comparison
+from bench_core.doubts import doubts_of_pair
 from bench_core.measured import Measured
-from bench_core.pairing import Axis, LeftOut, comparisons, differences
+from bench_core.pairing import (
+    USUAL,
+    Axis,
+    Comparisons,
+    LeftOut,
+    comparisons,
+    noise_floors,
+    setting_of,
+)
 from bench_core.run import Run
-from bench_core.spec import Experiment
 from bench_core.store import Store
+from bench_core.units import counted
 from pages.parts import comparison_charts as charts
 from pages.parts import comparison_latency as latency
+from pages.parts.comparison_choices import choose, clear_filter, state_of
+from pages.parts.comparison_override import (
+    anyway,
+    differs_text,
+    equal_groups,
+    no_ratio,
+    set_override,
+)
+from pages.parts.comparison_projection import projection_card
 from pages.parts.comparison_table import comparison_table, facts_card, matrix_card, pair_id
 from pages.parts.comparison_words import (
     answer,
-    difference_text,
     left_out_text,
     pair_name,
     parity_text,
     unmet_sentences,
     vary_in,
 )
-from pages.parts.draft import link_of, values_of
 from pages.parts.kinds import KINDS, kind_of
 from pages.parts.measured import measured_runs
+from pages.parts.planner_card import planner_card
+from pages.parts.report_button import report_button
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent
@@ -45,12 +64,8 @@ ROWS_WITHOUT_SCROLLING = 10
 MOST_LEFT_OUT = 100
 
 
-def clear_filter() -> None:
-    st.session_state.update(machines=[], models=[], batches=[], precisions=[])
-
-
 def show_all_runs() -> None:
-    for name in ("runs", "experiment"):
+    for name in ("runs", "experiment", "override"):
         st.query_params.pop(name, None)
 
 
@@ -90,47 +105,6 @@ def show_left_out(left_out: Sequence[LeftOut]) -> None:
             st.caption(f"and {len(rows) - MOST_LEFT_OUT} more: narrow the filter to see them.")
 
 
-def no_ratio(one: Measured, other: Measured) -> None:
-    """Two chosen runs that cannot be set against each other: in what they differ, and a way out."""
-    baseline, candidate = one.run, other.run
-    if candidate.spec.variant.arm == EAGER:
-        baseline, candidate = candidate, baseline
-    found = differences(baseline, candidate)
-    with st.container(border=True):
-        if not found:
-            st.markdown("**No ratio: these runs are repeats of one variant**")
-            st.markdown("Tick one run of another variant as well, or all runs of both variants.")
-            return
-        st.markdown("**No ratio: these runs differ in more than the variant**")
-        badges = [
-            f":yellow-badge[{plain(difference_text(name, values))}]"
-            for name, values in found.items()
-        ]
-        st.markdown(" ".join(badges))
-        st.markdown("A speedup would mix up the effects.")
-        work = baseline.spec.workload
-        changed = [name for name in found if name in type(work).model_fields]
-        if len(changed) < len(found):
-            st.markdown(
-                "Measure both on one machine, with one version of torch and as many threads."
-            )
-        elif not VIEW_ONLY:
-            variant = candidate.spec.variant
-            wanted = " and ".join(f"{name} {getattr(work, name)}" for name in changed)
-            if st.button(f"Queue {plain(variant.name)} with {plain(wanted)}", type="primary"):
-                experiment = Experiment(
-                    models=(work.model,),
-                    batch_sizes=(work.batch_size,),
-                    precisions=(work.precision,),
-                    variants=(variant.arm,),
-                    device=baseline.spec.device,
-                    workload=dict(work),
-                    measurement=baseline.spec.measurement,
-                )
-                link = link_of(values_of(experiment), experiment.variants, "custom")
-                st.switch_page(PAGES / "run.py", query_params=link)
-
-
 def kind_in_address(ended: Sequence[Measured]) -> str:
     """The kind of the pair that the address names, else of what was measured last."""
     number = st.query_params.get("pair", "").rsplit("-", 1)[-1]
@@ -140,10 +114,12 @@ def kind_in_address(ended: Sequence[Measured]) -> str:
 
 
 def like(run: Run, chosen: Comparison) -> bool:
-    """Whether the run's variant, batch size and precision are those of the chosen pair."""
+    """Whether the run's arm, batch size and precision are those of the chosen pair."""
     work, wanted = run.spec.workload, chosen.workload
+    of_arm = chosen.candidate.setting or (("variant", chosen.candidate.variant),)
     return (
         run.spec.variant.arm == chosen.candidate.variant
+        and setting_of(run.spec, [name for name, _ in of_arm]) == of_arm
         and work.batch_size == wanted.batch_size
         and work.precision == wanted.precision
     )
@@ -187,6 +163,8 @@ def cards_of(chosen: Comparison, pairs: Sequence[Comparison]) -> list[Callable[[
             cards.append(partial(latency.precision_card, chosen, pairs))
         if not work.is_function and len(charts.of_any_size(chosen, pairs)) > 1:
             cards.append(partial(charts.speedup_card, chosen, pairs, machines))
+    cards.append(partial(projection_card, chosen))
+    cards.append(partial(planner_card, chosen))
     cards.append(partial(facts_card, chosen))
     # The matrix is of one batch size and one variant: those of the chosen pair.
     alike = [pair for pair in pairs if like(pair.candidate.runs[0].run, chosen)]
@@ -206,17 +184,24 @@ header = st.container(
 )
 header.title("Compare", anchor=False, width="content")
 
+experiment_id = st.query_params.get("experiment")
+testing = bool(state_of("testing", False))
 with Store() as store:
-    runs = store.runs(st.query_params.get("experiment"))
+    runs = store.runs(experiment_id)
     machines = store.machines()
+    experiment = store.experiment(experiment_id) if experiment_id else None
+    experiments = [experiment] if experiment else store.experiments()
     picked = set(st.query_params.get("runs", "").split(",")) - {""}
     if picked:
         runs = [run for run in runs if str(run.number) in picked]
-    measured = measured_runs(store, runs)
+    measured = measured_runs(store, runs, testing)
+    # How far equal arms lie apart on a machine holds for whatever is looked at.
+    equal_arms = [run for run in store.runs() if run.spec.measurement.side]
+    floors = noise_floors(measured_runs(store, equal_arms, testing))
 
-if picked or "experiment" in st.query_params:
+if picked or experiment_id:
     with st.container(horizontal=True, vertical_alignment="center"):
-        only = f"{len(runs)} chosen runs" if picked else "one experiment"
+        only = f"{counted(len(runs), 'chosen run')}" if picked else "one experiment"
         st.caption(f"Only {only} of the results.", width="content")
         st.button(
             "Show all", type="tertiary", icon=":material/filter_alt_off:", on_click=show_all_runs
@@ -224,7 +209,8 @@ if picked or "experiment" in st.query_params:
 
 ended = [one for one in measured if one.epochs]
 kinds = [kind for kind in KINDS if any(kind_of(one.run.spec.workload) == kind for one in ended)]
-two_chosen = bool(picked) and len(measured) == 2
+groups = equal_groups(ended) if picked else []
+two_chosen = len(groups) == 2
 if len(kinds) > 1 and not two_chosen:
     # Never in one table, chart or mean: epochs, calls of a model and calls of a function.
     kind = st.segmented_control(
@@ -238,93 +224,42 @@ if len(kinds) > 1 and not two_chosen:
     )
     kinds = [kind]
     measured = [one for one in measured if kind_of(one.run.spec.workload) == kind]
-    ended = [one for one in measured if one.epochs]
 
-# Nothing chosen in a row of pills means all of it.
-arms = list(dict.fromkeys(one.run.spec.variant.arm for one in ended))
-arms.sort(key=lambda arm: arm != EAGER)
-names = [arm.name for arm in arms]
-with st.container(horizontal=True, vertical_alignment="center"):
-    here = {one.run.machine for one in ended}
-    chosen_machines = st.pills(
-        "Machines",
-        [machine for machine in machines if machine in here],
-        selection_mode="multi",
-        format_func=plain,
-        key="machines",
-        bind="query-params",
-        label_visibility="collapsed",
-    )
-    chosen_models = st.pills(
-        "Models",
-        list(dict.fromkeys(one.run.spec.workload.model for one in ended)),
-        selection_mode="multi",
-        format_func=plain,
-        key="models",
-        bind="query-params",
-        label_visibility="collapsed",
-        wrap=True,
-    )
-    rest = st.container(width="content")
-    # The label of the popover is its state, which is in the address before its widgets are drawn.
-    state = {
-        key: st.session_state.get(key, st.query_params.get_all(key))
-        for key in ("batches", "precisions")
-    }
-    asked_baseline = st.session_state.get("baseline", st.query_params.get("baseline", "eager"))
-    if asked_baseline not in names:  # an old link: the box below shows its first one then
-        asked_baseline = next(iter(names), "eager")
-    batches = ", ".join(str(batch) for batch in state["batches"])
-    size = {"Functions": "input size"}.get(kinds[0] if kinds else "", "batch size")
-    words = [f"{size} {batches}" if batches else f"all {size}s", *state["precisions"]]
-    label = f"{', '.join(words)} · against {asked_baseline}"
-    with rest, st.popover(plain(label), icon=":material/tune:", key="rest"):
-        chosen_batches = st.pills(
-            f"{size.capitalize()}s",
-            sorted({one.run.spec.workload.batch_size for one in ended}),
-            selection_mode="multi",
-            key="batches",
-            bind="query-params",
-        )
-        chosen_precisions = st.pills(
-            "Precision",
-            sorted({one.run.spec.workload.precision for one in ended}),
-            selection_mode="multi",
-            key="precisions",
-            bind="query-params",
-        )
-        chosen_baseline = st.selectbox(
-            "Baseline",
-            names or ["eager"],
-            key="baseline",
-            bind="query-params",
-            help="The arm that every other variant is compared with.",
-        )
-
-matching = [
-    one
-    for one in measured
-    if (not chosen_machines or one.run.machine in chosen_machines)
-    and (not chosen_models or one.run.spec.workload.model in chosen_models)
-    and (not chosen_batches or one.run.spec.workload.batch_size in chosen_batches)
-    and (not chosen_precisions or one.run.spec.workload.precision in chosen_precisions)
-]
-baseline = arms[names.index(chosen_baseline)] if chosen_baseline in names else EAGER
-found = comparisons(matching, Axis.against(baseline))
+choice = choose(
+    measured,
+    machines,
+    Axis.of(experiment) if experiment else USUAL,
+    [one for one in experiments if any(one.id == m.run.experiment_id for m in measured)],
+)
+found = comparisons(choice.matching, choice.axis, floors)
+overridden = two_chosen and not found.pairs and st.query_params.get("override") == "1"
+if overridden:
+    try:
+        found = Comparisons((anyway(groups, floors),), ())
+    except ValueError as error:
+        st.markdown(f":yellow[:material/warning:] No ratio: {plain(str(error))}.")
 
 if not found.pairs:
-    if two_chosen and all(one.steady.median_seconds for one in measured):
-        no_ratio(*measured)
+    baseline = plain(choice.axis.baseline_name or EAGER.name)
+    if two_chosen and not overridden and all(one.steady.median_seconds for one in measured):
+        no_ratio(groups, VIEW_ONLY)
         st.stop()
-    if len(matching) < len(measured) and comparisons(measured, Axis.against(baseline)).pairs:
+    if choice.narrowed and comparisons(measured, choice.axis, floors).pairs:
         st.markdown("No comparison matches.")
         st.button("Clear the filter", icon=":material/filter_alt_off:", on_click=clear_filter)
     else:
         with st.container(border=True):
-            st.markdown(
-                "**Nothing to compare yet**  \nA comparison needs "
-                f"{plain(baseline.name)} and one other variant of the same workload on one machine."
-            )
+            if len(groups) == 1 and len(runs) > 1:
+                st.markdown(
+                    "**No ratio: these runs are repeats of one variant**  \nTick one run of "
+                    "another variant as well, or all runs of both variants."
+                )
+            else:
+                other = "variant" if choice.axis.names == ("variant",) else "arm"
+                st.markdown(
+                    f"**Nothing to compare yet**  \nA comparison needs {baseline} and one other "
+                    f"{other} of the same workload on one machine."
+                )
             new_run_button()
     if found.left_out:
         with st.expander(f"Why not: {left_out_text(found)}", expanded=bool(picked)):
@@ -353,6 +288,15 @@ with st.container(horizontal=True, vertical_alignment="center"):
     left_out = left_out_text(found)
     if left_out and st.button(left_out, type="tertiary", icon=":material/info:", key="left_out"):
         left_out_dialog(found.left_out)
+if overridden:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f":yellow[:material/warning:] {plain(differs_text(chosen))}.", width="content")
+        st.button("Take the ratio back", type="tertiary", on_click=set_override, args=(None,))
+if choice.axis.names == ("side",):
+    st.caption(
+        "Equal arms: what they lie apart is this machine's noise, and smaller differences of other "
+        "comparisons on it are no verdict."
+    )
 if of_functions:
     st.caption(
         "A steady call of compiled code against one of eager code. The article wrote "
@@ -387,6 +331,9 @@ with st.container(horizontal=True, vertical_alignment="center"):
 not_told = (chosen.candidate, chosen.baseline)[len(pairs) == 1 :]
 for sentence in unmet_sentences(*not_told):
     st.markdown(f":yellow[:material/warning:] {plain(sentence)}")
+for doubt in doubts_of_pair(chosen):
+    if doubt.kind != "not got":
+        st.markdown(f":small[:gray-badge[{plain(doubt.label)}] {plain(doubt.sentence)}]")
 if chosen.candidate.parity and not charts.has_loss(chosen):  # else it stands beside the losses
     st.caption(plain(parity_text(chosen.candidate.parity)))
 if not (in_epochs or of_functions or one_workload):
@@ -399,6 +346,8 @@ for start in range(0, len(cards), 2):
         with column:
             card()
 
+with header:
+    report_button(found, chosen, machines)
 with header.popover("Share", icon=":material/link:"):
     st.caption("This address shows the same choices and the same pair.")
     parameters = [(key, one) for key in st.query_params for one in st.query_params.get_all(key)]

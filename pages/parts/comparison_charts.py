@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
@@ -15,9 +16,16 @@ from bench_core.comparison import Comparison
 from bench_core.loss_figure import loss_by_epoch
 from bench_core.measured import Measured
 from bench_core.pairing import LeftOut
+from bench_core.spec import Cache
 from bench_core.units import count_text
 from pages.parts.comparison_titles import batch_title, even_title
-from pages.parts.comparison_words import of_machine, pair_name, parity_text, workloads_vary_in
+from pages.parts.comparison_words import (
+    of_machine,
+    pair_name,
+    parity_text,
+    same_arm,
+    workloads_vary_in,
+)
 from pages.parts.text import plain
 
 HEIGHT = 290
@@ -58,7 +66,10 @@ def speedup_card(chosen: Comparison, pairs: Sequence[Comparison], machines: Sequ
     mine = [pair for pair in alike if pair.machine == chosen.machine]
     title = batch_title(mine, absolute=False)
     styles = machine_styles(machines)
-    figure = figures.speedup_by_batch(points, styles, title=title)
+    noise = (math.exp(-chosen.floor), math.exp(chosen.floor)) if chosen.floor else None
+    if noise:
+        caption += f" Grey band: {chosen.machine}'s own noise (A/A)."
+    figure = figures.speedup_by_batch(points, styles, noise=noise, title=title)
     figure.update_xaxes(title_text=size_word(chosen))
     figure.update_xaxes(ticktext=[count_text(size) for size in figure.layout.xaxis.tickvals])
     chart_card(title, caption, figure, "by_batch")
@@ -87,8 +98,7 @@ def of_any_size(chosen: Comparison, pairs: Sequence[Comparison]) -> list[Compari
     alike = [
         pair
         for pair in pairs
-        if pair.candidate.variant == chosen.candidate.variant
-        and workloads_vary_in("batch_size", pair, chosen)
+        if same_arm(pair, chosen) and workloads_vary_in("batch_size", pair, chosen)
     ]
     shown = {chosen.machine: chosen}
     for pair in sorted(
@@ -134,9 +144,14 @@ def cumulative_card(chosen: Comparison, log: bool) -> None:
         figures.Line(chosen.candidate.name, cold or chosen.candidate.mean_series()),
     ]
     even = chosen.break_even_cold if cold and chosen.differs else None
+    start: Cache = "cold" if chosen.break_even("cold") else "off"
+    ends = chosen.break_even_interval(start) if even else None
     title = even_title(chosen)
-    figure = figures.cumulative_seconds(lines, even=even, title=title)
+    figure = figures.cumulative_seconds(lines, even=even, even_ends=ends, title=title)
     caption = training_caption("Seconds since the first epoch began", _runs(chosen))
+    caption += " Ring: the first crossing, as measured."
+    if even and even.epoch:
+        caption += " Dotted: the break-even" + (", with its 95 % interval." if ends else ".")
     chart_card(title, caption, on_log_axes(figure) if log else figure, "over_epochs")
 
 
@@ -147,7 +162,7 @@ def _runs(pair: Comparison) -> tuple[Measured, ...]:
 def epochs_card(chosen: Comparison, log: bool) -> None:
     """Seconds of each epoch of every run of the pair."""
     arms = (chosen.baseline, chosen.candidate)
-    lines = [figures.Line.of(one) for arm in arms for one in arm.runs]
+    lines = [figures.Line.of(one, arm.name) for arm in arms for one in arm.runs]
     steady = {arm.name: arm.steady_seconds for arm in arms}
     title = epochs_title(lines, steady, chosen.baseline.name)
     figure = figures.epoch_seconds(lines, title=title)

@@ -12,17 +12,20 @@ import streamlit as st
 
 from bench_core.chart_frame import GRAY
 from bench_core.comparison import Comparison
+from bench_core.doubts import doubts_of_pair
 from bench_core.run import Run
 from bench_core.units import count_text, seconds_text
 from pages.parts.comparison_words import (
     change_text,
     differing_facts,
+    even_from_text,
+    nothing_shown_text,
     of_machine,
     of_workload,
     pair_name,
     pays_off_cells,
     speedup_cells,
-    unmet_text,
+    variant_of,
 )
 from pages.parts.kinds import kind_of
 from pages.parts.run_table import MACHINE_COLORS, ROWS_WITHOUT_SCROLLING
@@ -42,12 +45,18 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     baseline, unit = pairs[0].baseline.name, pairs[0].unit
     size = "Input size" if pairs[0].workload.is_function else "Batch"
     base_time = f"{baseline[0].upper()}{baseline[1:]} {unit}" if len(baseline) < 12 else "Baseline"
-    variant_time, first_time = f"Variant {unit}", FIRST[unit]
-    rows = [_row(pair, size, base_time, variant_time, first_time) for pair in pairs]
+    along_variant = pairs[0].axis == ("variant",)
+    arm = "Variant" if along_variant else "Arm"
+    variant_time, first_time = f"{arm} {unit}", FIRST[unit]
+    doubts = [[doubt.label for doubt in doubts_of_pair(pair)] for pair in pairs]
+    rows = [
+        _row(pair, size, arm, base_time, variant_time, first_time) | {"Doubts": labels}
+        for pair, labels in zip(pairs, doubts, strict=True)
+    ]
     frame = pd.DataFrame(rows)
     # On a phone the speedup must be seen without scrolling: what all rows share needs no column.
     one = pairs[0]
-    every_row = {size: one.workload.size_text, "Variant": plain(one.candidate.name)}
+    every_row = {size: one.workload.size_text, arm: plain(one.candidate.name)}
     if unit == "iteration":  # whose table has more columns
         every_row = {
             "Machine": f"on {plain(one.machine)}",
@@ -55,14 +64,16 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
         } | every_row
     hidden = {name for name in every_row if frame[name].map(str).nunique() == 1}
     said = [words for name, words in every_row.items() if name in hidden]
+    if not along_variant and "side" not in one.axis and len({*map(variant_of, pairs)}) == 1:
+        said.append(plain(variant_of(one)))
     # On touch the table's toolbar lies on the end of the line above it: that one is short.
     everywhere = f"Every row: {', '.join(said)}.  \n" if said and len(pairs) > 1 else ""
     click = "Click a row to see its charts." if len(pairs) > 1 else "Its charts are below."
     st.caption(everywhere + click)
     if len(pairs) == 1:
         hidden = set()
-    if not any(frame["Not as asked"]):
-        hidden.add("Not as asked")
+    if not any(doubts):
+        hidden.add("Doubts")
     if kind_of(one.workload) == "Inference":  # the arms' own table has them
         hidden |= {first_time, "Compiling"}
     else:
@@ -73,7 +84,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     # Styler formats a value without its row. Equal ratios have equal digits but for a coincidence.
     ratios = {pair.speedup.ratio: speedup_cells(pair)[0] for pair in pairs}
     verdicts = [pair.speedup.verdict for pair in pairs]
-    nothing_shown = [verdict in (None, "no difference shown") for verdict in verdicts]
+    nothing_shown = [pair.speedup.verdict is None or nothing_shown_text(pair) for pair in pairs]
     seconds = (base_time, variant_time, first_time, "Compiling")
     formats = {"Speedup": ratios.get, size: count_text, **dict.fromkeys(seconds, seconds_text)}
     style = frame.style.format(formats)
@@ -102,7 +113,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
                 color=[MACHINE_COLORS[at % len(MACHINE_COLORS)] for at in range(len(machines))],
             ),
             size: st.column_config.NumberColumn(width=52 if size == "Batch" else 84),
-            "Variant": variant_column(
+            arm: variant_column(
                 [pair.candidate.name for pair in pairs],
                 width=90 if unit == "epoch" else 130,
             ),
@@ -124,7 +135,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
                 f"far single {unit}s move the ratio, and no verdict rests on it.",
             ),
             "Pays off from": st.column_config.TextColumn(
-                width=132 if unit == "epoch" else 144, help=PAYS_OFF[unit]
+                width=156 if unit == "epoch" else 218, help=PAYS_OFF[unit]
             ),
             "Warm cache": st.column_config.TextColumn(
                 width=96 if unit == "epoch" else 138,
@@ -144,8 +155,12 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
             "Compiling": st.column_config.NumberColumn(
                 width=78, help="Seconds inside the compiler, from a cold cache if measured."
             ),
-            "Not as asked": st.column_config.TextColumn(
-                width=190, help="What the candidate asked for and did not get."
+            "Doubts": st.column_config.MultiselectColumn(
+                width=210,
+                options=list(dict.fromkeys(label for labels in doubts for label in labels)),
+                color="gray",
+                help="Reasons to distrust the number. In words, with the next step, for the chosen "
+                "row below.",
             ),
             "Runs": st.column_config.TextColumn(
                 width=54, help="Runs of the baseline + runs of the candidate."
@@ -163,10 +178,10 @@ FIRST_HELP = {
     "exporting. From a cold cache where that was measured.",
 }
 PAYS_OFF = {
-    "epoch": "The epoch by whose end a cold start, compiling included, is paid back; an evaluation "
-    "is timed apart. `about`: beyond what was measured.",
-    "iteration": "The iteration by whose end a cold start is paid back: compiling, tracing, "
-    "freezing and exporting included. `about`: beyond what was measured.",
+    "epoch": "The epoch by whose end a cold start, compiling included, is paid back, and its 95 % "
+    "interval. `about`: beyond what was measured.",
+    "iteration": "The iteration by whose end a cold start is paid back, and its 95 % interval: "
+    "compiling, tracing, freezing and exporting included. `about`: beyond what was measured.",
 }
 
 
@@ -183,7 +198,7 @@ def pair_id(pair: Comparison) -> str:
 
 
 def _row(
-    pair: Comparison, size: str, base_time: str, variant_time: str, first_time: str
+    pair: Comparison, size: str, arm_head: str, base_time: str, variant_time: str, first_time: str
 ) -> dict[str, object]:
     cold, warm = pays_off_cells(pair)
     arm = pair.candidate
@@ -193,7 +208,7 @@ def _row(
         "Machine": [pair.machine],
         size: pair.workload.batch_size,
         "Precision": pair.workload.precision,
-        "Variant": [arm.name],
+        arm_head: [arm.name],
         "Speedup": pair.speedup.ratio,
         "95 % interval": speedup_cells(pair)[1],
         "Pays off from": cold,
@@ -202,7 +217,6 @@ def _row(
         variant_time: arm.steady_seconds,
         first_time: arm.first_seconds(cache) or EMPTY_CELL,
         "Compiling": arm.compile_seconds(cache) or EMPTY_CELL,
-        "Not as asked": unmet_text(arm),
         "Runs": f"{len(pair.baseline.runs)} + {len(arm.runs)}",
     }
 
@@ -216,7 +230,7 @@ def varying_conditions(pairs: Sequence[Comparison]) -> list[str]:
     """
     facts_of = [
         (
-            ("everywhere", {"precision": pair.workload.precision} if pair.unit == "epoch" else {}),
+            ("everywhere", _everywhere(pair)),
             (f"model {pair.workload.model}", _workload(pair)),
             (f"machine {pair.machine}", of_machine(pair)),
         )
@@ -238,13 +252,23 @@ def varying_conditions(pairs: Sequence[Comparison]) -> list[str]:
     ]
 
 
+def _everywhere(pair: Comparison) -> dict[str, object]:
+    """Precision in training, whose table has no column of it; what is no axis is a condition."""
+    facts: dict[str, object] = {}
+    if pair.unit == "epoch" and "precision" not in pair.axis:
+        facts["precision"] = pair.workload.precision
+    if not {"variant", "side"} & set(pair.axis):
+        facts["variant"] = variant_of(pair)
+    return facts
+
+
 def _workload(pair: Comparison) -> dict[str, object]:
-    shown = {"task", "model", "batch_size", "precision"}
+    shown = {"task", "model", "batch_size", "precision", *pair.axis}
     return {name: value for name, value in of_workload(pair).items() if name not in shown}
 
 
 def _condition(name: str, value: object) -> str:
-    if name == "precision":
+    if name in ("precision", "variant"):
         return str(value)
     return f"{name} {'default' if value is None else value}"
 
@@ -291,7 +315,10 @@ def matrix_card(
             "cache."
         )
         _matrix(pairs, failed, machines)
-        st.caption("none shown: the 95 % interval holds 0 %. never: slower once steady.")
+        st.caption(
+            "none shown: the 95 % interval holds 0 %, or equal arms lie as far apart. "
+            "never: slower once steady."
+        )
 
 
 def _matrix(pairs: Sequence[Comparison], failed: Sequence[Run], machines: Sequence[str]) -> None:
@@ -316,7 +343,7 @@ def _matrix(pairs: Sequence[Comparison], failed: Sequence[Run], machines: Sequen
 
 def _badge(pair: Comparison) -> str:
     speedup = pair.speedup
-    if speedup.verdict == "no difference shown":
+    if speedup.verdict == "no difference shown" or (speedup.verdict and pair.below_floor):
         return ":gray-badge[none shown]"
     if not pair.differs:
         return ":gray-badge[first look] none seen"
@@ -327,8 +354,4 @@ def _badge(pair: Comparison) -> str:
     if speedup.kind == "first look":
         return f":gray-badge[{change}] first look"
     color = "green" if speedup.verdict == "faster" else "red"
-    even = pays_off_cells(pair)[0]
-    place = even.rsplit(" ", 1)[-1]
-    if even.endswith(f"{pair.unit} {place}"):
-        even = f"from {place}"
-    return f":{color}-badge[{change}] {even}"
+    return f":{color}-badge[{change}] {even_from_text(pair)}"

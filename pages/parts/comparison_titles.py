@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench_core.comparison import COMPILE, Comparison
+from bench_core.comparison import COMPILE, Comparison, ends_text
 from bench_core.figures import place_text
 from bench_core.latency_figures import Latencies
+from bench_core.stats import Band
 from bench_core.units import count_text, rate_text, seconds_text
-from pages.parts.comparison_words import speedup_cells
+from pages.parts.comparison_words import nothing_shown_text, speedup_cells
 from pages.parts.kinds import model_text
 
 
@@ -45,23 +46,29 @@ def even_title(pair: Comparison) -> str:
     arm = "" if pair.candidate.variant == COMPILE else f" with {pair.candidate.name}"
     start = f"{model_text(pair.workload.model)} on {pair.machine}{arm}"
     if not pair.differs:
-        return f"{start}: no difference {'shown' if pair.speedup.verdict else 'seen'}"
+        return f"{start}: {nothing_shown_text(pair)}"
     warm_only = pair.break_even_cold is None
     even = pair.break_even_warm if warm_only else pair.break_even_cold
     if even is None:
         return f"{start}: how start-up pays off was not measured"
     cache = " from a warm cache" if warm_only else ""
+    place = place_text(pair.unit, even.epoch or 0, even.projected)
     match even.kind:
         case "never":
             return f"{start} is never even{cache}"
         case "at once":
             return f"{start} is ahead from the start{cache}"
         case "ahead until":
-            place = place_text(pair.unit, even.epoch or 0, even.projected)
             return f"{start} is ahead until {place}, then slower{cache}"
         case _:
-            place = place_text(pair.unit, even.epoch or 0, even.projected)
-            return f"{start} is even at {place}{cache}"
+            ends = pair.break_even_interval("warm" if warm_only else pair.first_start or "cold")
+            return f"{start} is even at {place}{_between(ends)}{cache}"
+
+
+def _between(ends: Band | None) -> str:
+    """`, between 12 and 16`; nothing where both ends are one epoch, or for a first look."""
+    low, _, high = (ends_text(ends) if ends else "").partition(" to ")
+    return f", between {low} and {high}" if high else ""
 
 
 def latency_title(points: Sequence[Latencies]) -> str:

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench_core.comparison import SCATTER, Comparison
+from bench_core.comparison import SCATTER, Comparison, ends_text
 from bench_core.events import Parity
 from bench_core.figures import place_text
+from bench_core.geomeans import Means, by_machine, by_variant
 from bench_core.measured import Arm
 from bench_core.pairing import Comparisons
 from bench_core.run import Run
 from bench_core.sizes import sizes_text, sizes_that_pay
-from bench_core.stats import BreakEven, geometric_mean
-from bench_core.units import counted, interval_text, percent_text, ratio_text, seconds_text
+from bench_core.spec import Cache
+from bench_core.stats import BreakEven
+from bench_core.units import (
+    count_text,
+    counted,
+    interval_text,
+    percent_text,
+    ratio_text,
+    seconds_text,
+)
 from pages.parts.kinds import workload_words
 
 
@@ -27,8 +36,9 @@ def answer(found: Comparisons) -> tuple[str, str]:
     if pairs[0].workload.is_function and all(vary_in_size_only(pair, pairs[0]) for pair in pairs):
         return sizes_text(pairs), _sweep_detail(pairs)
     judged = [pair for pair in pairs if pair.speedup.verdict]
-    faster = [pair for pair in judged if pair.speedup.verdict == "faster"]
-    slower = [pair for pair in judged if pair.speedup.verdict == "slower"]
+    shown = [pair for pair in judged if pair.shows_difference]
+    faster = [pair for pair in shown if pair.speedup.verdict == "faster"]
+    slower = [pair for pair in shown if pair.speedup.verdict == "slower"]
     of = f"{len(judged)} comparisons" if len(judged) > 1 else "1 comparison"
     if not judged:
         title = f"A first look at {len(pairs)} comparisons: no verdict before 3 runs an arm"
@@ -40,37 +50,36 @@ def answer(found: Comparisons) -> tuple[str, str]:
         title = f"Slower in {len(slower)} of {of}, most {_where(most, pairs)}: {_per_cent(most)}"
     else:
         title = f"No difference shown in {of}"
-    detail = _means_text(pairs)
-    looks = len(pairs) - len(judged)
-    detail += "."
-    if judged and looks:
-        are = "is a first look" if looks == 1 else "are first looks"
-        detail += f" {looks} of the comparisons {are} without a verdict."
-    return title, f"{detail} Slower in {len(slower)}." if faster and slower else detail
+    told = [f"Slower in {len(slower)}."] if faster and slower else []
+    return title, " ".join([*_means_sentences(pairs), *told])
 
 
-def _means_text(pairs: Sequence[Comparison]) -> str:
-    """`Geometric mean 1.05× over 11 comparisons`, apart for each variant where there are several.
+def _means_sentences(pairs: Sequence[Comparison]) -> list[str]:
+    """`Geometric mean 1.05× over 11 comparisons.`, apart for each variant where there are several.
 
-    A mean over variants would be the speed of none of them.
+    Means that stand beside each other are over the same workloads, and what is left out is told.
     """
-    ratios: dict[str, list[float]] = {}
-    for pair in pairs:
-        ratios.setdefault(pair.candidate.name, []).append(pair.speedup.ratio)
-    if len(ratios) == 1:
-        mean = ratio_text(geometric_mean(*ratios.values()))
-        return f"Geometric mean {mean} over {len(pairs)} comparisons"
-    means = sorted(
-        ((geometric_mean(of_one), name, len(of_one)) for name, of_one in ratios.items()),
-        reverse=True,
-    )
-    if len({count for _, _, count in means}) == 1:
-        each = f" over {counted(means[0][2], 'workload')} each" if means[0][2] > 1 else ""
-        what = f"Geometric means{each}" if each else "Speedups"
-        return f"{what}: " + ", ".join(f"{name} {ratio_text(mean)}" for mean, name, _ in means)
-    return "Geometric means: " + ", ".join(
-        f"{name} {ratio_text(mean)} over {count}" for mean, name, count in means
-    )
+    found = by_variant(pairs)
+    sentences = []
+    if len(found.means) == 1:
+        [mean] = found.means
+        of = "first look" if found.first_looks else "comparison"
+        sentences = [f"Geometric mean {ratio_text(mean.ratio)} over {counted(mean.workloads, of)}"]
+    elif found.means:
+        each = f"Geometric means over {counted(found.means[0].workloads, 'workload')} each"
+        what = each if found.means[0].workloads > 1 else "Speedups"
+        sentences = [f"{what}: {_listed_means(found)}"]
+    left_out = list(found.left_out)
+    machines = by_machine(pairs) if len(found.means) == 1 else Means(())
+    if len(machines.means) > 1:
+        over = counted(machines.means[0].workloads, "workload")
+        sentences.append(f"Over the {over} that all machines have: {_listed_means(machines)}")
+        left_out += machines.left_out
+    return [f"{text[0].upper()}{text[1:]}." for text in dict.fromkeys([*sentences, *left_out])]
+
+
+def _listed_means(found: Means) -> str:
+    return ", ".join(f"{mean.name} {ratio_text(mean.ratio)}" for mean in found.means)
 
 
 def _sweep_detail(pairs: Sequence[Comparison]) -> str:
@@ -114,13 +123,23 @@ def change_text(verdict: str) -> str:
 
 def pair_name(pair: Comparison) -> str:
     """`resnet101 on T4, batch 16, compile against eager`."""
-    arms = f"{pair.candidate.name} against {pair.baseline.name}"
-    return ", ".join([cell_name(pair), arms])
+    return ", ".join([cell_name(pair), arms_text(pair)])
+
+
+def arms_text(pair: Comparison) -> str:
+    """`compile against eager`; along another axis `bf16 against fp32 of compile`."""
+    of = "" if "variant" in pair.axis or "side" in pair.axis else variant_of(pair)
+    return f"{pair.candidate.name} against {pair.baseline.name}{f' of {of}' if of else ''}"
+
+
+def variant_of(pair: Comparison) -> str:
+    return pair.candidate.variant.name
 
 
 def cell_name(pair: Comparison) -> str:
     """`resnet101 on T4, batch 16`: what both arms share."""
-    return ", ".join([f"{pair.workload.model} on {pair.machine}", *workload_words(pair.workload)])
+    words = [word for word in workload_words(pair.workload) if word not in pair.candidate.name]
+    return ", ".join([f"{pair.workload.model} on {pair.machine}", *words])
 
 
 def of_workload(pair: Comparison) -> dict[str, object]:
@@ -157,8 +176,14 @@ def workloads_vary_in(name: str, one: Comparison, other: Comparison) -> bool:
     return {**of_workload(one), name: None} == {**of_workload(other), name: None}
 
 
+def same_arm(one: Comparison, other: Comparison) -> bool:
+    """Whether two comparisons are of one candidate arm."""
+    ours, theirs = one.candidate, other.candidate
+    return (ours.variant, ours.setting) == (theirs.variant, theirs.setting)
+
+
 def vary_in_size_only(one: Comparison, other: Comparison) -> bool:
-    return one.candidate.variant == other.candidate.variant and vary_in("batch_size", one, other)
+    return same_arm(one, other) and vary_in("batch_size", one, other)
 
 
 # Parity and what was not got
@@ -206,13 +231,35 @@ def speedup_cells(pair: Comparison) -> tuple[str, str]:
     return ratio, f"first look {interval_text(band.low, band.high)}"
 
 
-def pays_off_cells(pair: Comparison) -> tuple[str, str]:
-    """From which epoch or iteration it pays off, from a cold and from a warm cache."""
+def nothing_shown_text(pair: Comparison) -> str:
+    """Why a row is grey: `no difference shown`, `below the noise floor, 1.2 %`; else empty."""
     if pair.speedup.verdict == "no difference shown":
-        return "no difference shown", ""
-    if not pair.differs:
-        return "no difference seen", ""
-    return _even(pair.break_even_cold, pair.unit), _even(pair.break_even_warm, pair.unit)
+        return "no difference shown"
+    if pair.below_floor and pair.floor is not None:
+        return f"below the noise floor, {100 * pair.floor:.1f}\u00a0%"
+    return "" if pair.differs else "no difference seen"
+
+
+def pays_off_cells(pair: Comparison) -> tuple[str, str]:
+    """From which epoch or iteration it pays off, from a cold and from a warm cache.
+
+    The cold one with its 95 % interval: `epoch 14 (12 to 16)`.
+    """
+    if reason := nothing_shown_text(pair):
+        return reason, ""
+    cold, warm = _even(pair.break_even_cold, pair.unit), _even(pair.break_even_warm, pair.unit)
+    start: Cache = "cold" if pair.break_even("cold") else "off"
+    ends = pair.break_even_interval(start) if cold and pair.break_even_cold else None
+    within = ends_text(ends) if ends else ""
+    return f"{cold} ({within})" if within and within != cold else cold, warm
+
+
+def even_from_text(pair: Comparison) -> str:
+    """For a small cell: `from 14`, `never`, `at once`, `ahead until 9`; by a cold start."""
+    even = pair.break_even_cold or pair.break_even_warm
+    if even is None or even.kind != "epoch":
+        return _even(even, pair.unit)
+    return f"from {place_text('', even.epoch or 0, even.projected).replace('  ', ' ').strip()}"
 
 
 def _even(even: BreakEven | None, unit: str) -> str:
@@ -222,7 +269,7 @@ def _even(even: BreakEven | None, unit: str) -> str:
         case "epoch":
             return place_text(unit, even.epoch or 0, even.projected)
         case "ahead until":
-            return f"ahead until {even.epoch}"
+            return f"ahead until {count_text(even.epoch)}"
         case _:
             return even.kind
 

@@ -19,20 +19,27 @@ MOST_KEPT = 10_000
 
 
 @st.cache_resource(show_spinner=False)
-def _kept() -> dict[str, Measured]:
+def _kept() -> dict[tuple[str, bool], Measured]:
     return {}
 
 
-def measured_runs(store: Store, runs: Sequence[Run]) -> list[Measured]:
-    """The runs in their order, each with its epochs (without single steps)."""
+def measured_runs(store: Store, runs: Sequence[Run], evaluation: bool = False) -> list[Measured]:
+    """The runs in their order, each with its epochs (without single steps).
+
+    `evaluation`: the testing after each epoch counts too.
+    """
     kept = _kept()
     if len(kept) > MOST_KEPT:
         kept.clear()
-    found = {run.number: kept[run.id] for run in runs if run.status in ENDED and run.id in kept}
+    found = {
+        run.number: kept[run.id, evaluation]
+        for run in runs
+        if run.status in ENDED and (run.id, evaluation) in kept
+    }
     wanted = [run for run in runs if run.number not in found]
     epochs = store.epochs([run.number for run in wanted])
     for run in wanted:
-        found[run.number] = measure(run, epochs[run.number])
+        found[run.number] = measure(run, epochs[run.number], evaluation)
         if run.status in ENDED:
-            kept[run.id] = found[run.number]
+            kept[run.id, evaluation] = found[run.number]
     return [replace(found[run.number], run=run) for run in runs]
