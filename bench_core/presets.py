@@ -115,6 +115,28 @@ def _article_yolov7(device: str) -> Experiment:
     )
 
 
+def _article_when(device: str) -> Experiment:
+    on_cpu = device == "cpu"
+    return Experiment(
+        preset="article-when",
+        models=(
+            ("small_cnn", "torchvision:squeezenet1_1", "resnet18", "torchvision:vgg11", "resnet50")
+            if on_cpu
+            else ("torchvision:mobilenet_v2", "resnet18", "resnet50", "resnet101", "vgg16")
+        ),
+        batch_sizes=(2, 8, 32) if on_cpu else (8, 32, 128),
+        variants=(EAGER, COLD),
+        repeats=1,
+        device=device,
+        workload={
+            "image_size": 96 if on_cpu else 224,
+            "samples": 128 if on_cpu else 2048,
+            "pipeline": "resident",
+        },
+        measurement=Measurement(epochs=6),
+    )
+
+
 def _batch_size_sweep(device: str) -> Experiment:
     on_cpu = device == "cpu"
     return Experiment(
@@ -269,6 +291,14 @@ PRESETS: dict[str, Preset] = {
             "YOLOv7 at 640 px, one image a call. The article saw it work, with a small gain. "
             "A first look.",
             _article_yolov7,
+        ),
+        Preset(
+            "article-when",
+            "Article, when it pays",
+            "The article's conclusion: better with large batches, complex models, a busy GPU and "
+            "many epochs. Five models by three batch sizes, one run an arm; Claims tells whether "
+            "the speedup grows along. About an hour, on a GPU or at 96 px on two cores.",
+            _article_when,
         ),
         Preset(
             "batch-size-sweep",

@@ -45,6 +45,12 @@ page = st.navigation(
         st.Page(
             HERE / "results.py", title="Results", icon=":material/table_rows:", url_path="runs"
         ),
+        st.Page(
+            HERE / "claims.py",
+            title="Claims",
+            icon=":material/fact_check:",
+            url_path="published",
+        ),
     ],
     position="top",
 )
