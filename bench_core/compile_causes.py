@@ -35,6 +35,14 @@ def start_up(case: Case) -> Iterator[Cause]:
     warm = arm.compile_seconds("warm")
     if arm.start_shown == "cold" and warm is not None:
         text += f" From a warm cache compiling took {seconds_text(warm)}."
+    late = [(e.epoch, e.compile_seconds) for e in (case.compiled or arm.runs)[0].epochs[1:]]
+    told = [
+        f"{seconds_text(seconds)} in epoch {epoch}"
+        for epoch, seconds in late
+        if seconds and pair.unit == "epoch"
+    ]
+    if told:
+        text += f" Of it, after the first epoch: {', '.join(told[:MOST_NAMED])}."
     if pair.differs and pair.speedup.ratio > 1:
         text += f" {pair.pays_off_text}"
     remedies: tuple[Remedy, ...] = ()
@@ -164,7 +172,7 @@ def recompiled(case: Case) -> Iterator[Cause]:
             next_step="Keep shapes and Python values that the model reads the same from step to "
             "step, or compile for changing sizes with dynamic=True.",
             remedies=case.remedy(
-                "dynamic=True", candidate=one.run.spec.variant.changed(dynamic=True)
+                "dynamic=True", candidate=case.pair.candidate.variant.changed(dynamic=True)
             ),
         )
         return
@@ -242,9 +250,8 @@ def cache_state(case: Case) -> Iterator[Cause]:
 
 
 def cuda_graphs(case: Case) -> Iterator[Cause]:
-    skipped = max(
-        (m.run.activity.cudagraph_skips for m in case.compiled if m.run.activity), default=0
-    )
+    did = [one.run.activity for one in case.compiled if one.run.activity]
+    skipped = max((activity.cudagraph_skips for activity in did), default=0)
     if not skipped:
         return
     variant = case.pair.candidate.variant

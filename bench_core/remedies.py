@@ -42,19 +42,18 @@ def remedy(
 
     None where it is no change, is what the pair compares, or would be refused by the spec.
     """
-    work = pair.workload
-    changed = {name: value for name, value in workload.items() if getattr(work, name) != value}
-    varied = set(pair.axis) & set(changed)
-    if varied or (candidate or pair.candidate.variant) == pair.candidate.variant and not changed:
+    work, variant = pair.workload, pair.candidate.variant
+    changed = {field: value for field, value in workload.items() if getattr(work, field) != value}
+    if set(pair.axis) & set(changed) or not (changed or candidate not in (None, variant)):
+        return None
+    if candidate is not None and "variant" not in pair.axis:
         return None
     measurement = pair.candidate.runs[0].run.spec.measurement.changed(repeat=1, side=None)
     arms = (pair.baseline, pair.candidate)
     fields: dict[str, Any] = {}
-    if candidate is not None and "variant" not in pair.axis:
-        return None
     if candidate is not None:
         measurement = measurement.changed(protocol="sequential", until_sure=None)
-        fields["variants"] = (candidate.arm,)
+        fields["variants"] = (candidate,)
     elif pair.axis == ("variant",):
         fields["variants"] = tuple(arm.variant for arm in arms)
     else:

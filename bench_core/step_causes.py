@@ -37,9 +37,10 @@ def data_wait(case: Case) -> Iterator[Cause]:
         title = f"The loader alone takes {seconds_text(loading)} of an epoch's "
         title += seconds_text(parts(arm).epoch)
         text = (
-            f"{counted(work.loader_workers, 'worker')} load during the steps, so the wait of "
-            f"{percent(share)} hides most of it: no model can make the epoch more than {limit} "
-            "faster. The loader alone was measured, the ceiling is an estimate."
+            f"{counted(work.loader_workers, 'worker')} load during the steps, and the wait of "
+            f"{percent(share)} is only what they do not manage meanwhile. Yet no model can make "
+            f"the epoch more than {limit} faster. The loader alone was measured, the ceiling is "
+            "an estimate."
         )
     elif work.loader_workers:
         text = "The loader alone was not timed, so nobody knows how fast an epoch could be."

@@ -1,0 +1,149 @@
+"""Why a pair is not faster and what to try; and where its time goes. One card each.
+
+The runs of a remedy are queued by a press of its button: the experiment's id is kept from drawing
+to drawing, so that pressing twice queues once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from bench_core import capabilities, worker
+from bench_core.cause import Cause
+from bench_core.chart_frame import CONFIG
+from bench_core.comparison import Comparison
+from bench_core.diagnosis import diagnose, with_steps
+from bench_core.estimates import estimate_seconds
+from bench_core.parts_figure import parts_title, time_parts
+from bench_core.remedies import Remedy
+from bench_core.spec import new_id
+from bench_core.store import Store
+from bench_core.time_parts import Parts, ceilings, parts, step_shares
+from bench_core.units import counted, estimate_text, ratio_text
+from pages.parts.estimates import known_runs
+from pages.parts.measured import measured_runs
+from pages.parts.text import plain
+
+PAGES = Path(__file__).resolve().parent.parent
+MOST_CAUSES = 4
+BAR_HEIGHT = 46
+
+
+def diagnosis_card(pair: Comparison, store: Store) -> None:
+    """The causes in order, each with what would show its effect."""
+    causes = diagnose(_with_steps(pair, store), measured_runs(store, store.runs()))
+    faster = pair.differs and pair.speedup.ratio > 1
+    with st.container(border=True, gap="small", height="stretch"):
+        title = "Where it comes from" if faster else "Why not faster, and what to try"
+        st.markdown(f"**{title}**")
+        if not causes:
+            st.markdown("Nothing stands out: no part of the step, the data or the compiling.")
+            return
+        limits = ceilings(pair.baseline)
+        if pair.unit == "epoch" and limits.epoch and limits.epoch < 10:
+            st.caption(
+                f"An epoch of this can become at most about {ratio_text(limits.epoch)} faster by "
+                "compiling: an estimate from its parts."
+            )
+        for cause in causes[:MOST_CAUSES]:
+            _draw(cause, pair, store)
+        if rest := causes[MOST_CAUSES:]:
+            with st.expander(f"{counted(len(rest), 'smaller cause')}"):
+                for cause in rest:
+                    _draw(cause, pair, store)
+
+
+def _draw(cause: Cause, pair: Comparison, store: Store) -> None:
+    with st.container(gap="xxsmall"):
+        st.markdown(
+            f"**{plain(cause.title)}.** :gray-badge[{cause.sure}]  \n{plain(cause.text)}  \n"
+            f":small[:gray[Next: {plain(cause.next_step)}]]"
+        )
+        for remedy in cause.remedies:
+            if remedy.measured:
+                st.markdown(f":small[{plain(effect_text(remedy, remedy.measured, pair))}]")
+        _offer([remedy for remedy in cause.remedies if not remedy.measured], cause, pair, store)
+
+
+def effect_text(remedy: Remedy, found: Comparison, pair: Comparison) -> str:
+    """What a remedy that was measured already brought, beside what the pair shows."""
+    return (
+        f"Measured with {remedy.name}: {found.candidate.name} against {found.baseline.name} "
+        f"{found.verdict_text}. As here: {pair.verdict_text}."
+    )
+
+
+def _offer(remedies: Sequence[Remedy], cause: Cause, pair: Comparison, store: Store) -> None:
+    if not remedies or os.environ.get("BENCH_VIEW_ONLY") == "1":
+        return
+    with st.container(horizontal=True):
+        if not _ran_here(pair):
+            with st.popover(f"Try it on {plain(pair.machine)}", icon=":material/terminal:"):
+                st.caption("These runs belong to that machine. In this program's folder there:")
+                for remedy in remedies:
+                    st.code(remedy.experiment.command, language="bash", wrap_lines=True)
+            return
+        for remedy in remedies:
+            _button(remedy, cause, pair, store)
+
+
+def _button(remedy: Remedy, cause: Cause, pair: Comparison, store: Store) -> None:
+    """The id is in the key: a second press of the button that was drawn finds it gone."""
+    numbers = [arm.runs[0].run.number for arm in (pair.baseline, pair.candidate)]
+    slot = f"remedy {cause.kind} {remedy.name} {numbers}"
+    experiment = remedy.experiment.changed(id=st.session_state.setdefault(slot, new_id()))
+    seconds = estimate_seconds(experiment, known_runs(store, capabilities.cached()))
+    runs = counted(len(experiment.runs()), "run")
+    if st.button(
+        f"Queue {remedy.name}",
+        icon=":material/add:",
+        key=f"{slot} {experiment.id}",
+        help=f"{runs}, {estimate_text(seconds)}; all else as measured here.",
+    ):
+        store.queue(experiment)
+        del st.session_state[slot]
+        worker.ensure()
+        st.switch_page(PAGES / "live.py", query_params={"experiment": experiment.id})
+
+
+def _ran_here(pair: Comparison) -> bool:
+    """Whether this machine is the pair's, as far as is known before torch was asked."""
+    here, ran = capabilities.cached(), pair.candidate.runs[0].run.environment
+    if here is None or ran is None:
+        return True
+    return (ran.cpu_name, ran.memory_bytes) == (here.cpu_name, here.memory_bytes)
+
+
+def parts_card(pair: Comparison, store: Store) -> None:
+    """The chart of where the time goes: both arms, and the profiled step of the baseline."""
+    pair = _with_steps(pair, store)
+    before, after = parts(pair.baseline), parts(pair.candidate)
+    shares = step_shares(pair.baseline)
+    title = parts_title(pair, before, after)
+    arms = [(pair.baseline.name, before), (pair.candidate.name, after)]
+    figure = time_parts(arms, shares, unit=pair.unit, title=title)
+    figure.update_layout(height=110 + BAR_HEIGHT * (3 if shares else 2))
+    caption = _caption(pair, before, after, shares is not None)
+    with st.container(border=True, gap="xsmall", height="stretch"):
+        st.markdown(f"**{plain(title)}**")
+        st.caption(plain(caption))
+        st.plotly_chart(figure, key="time_parts", config=CONFIG, alt=f"{title}. {caption}")
+
+
+def _caption(pair: Comparison, before: Parts, after: Parts, profiled: bool) -> str:
+    words = [f"Parts of a mean steady {pair.unit} in per cent of {pair.baseline.name}'s."]
+    if after.compiling or before.compiling:
+        count = counted(after.count, pair.unit)
+        words.append(f"Compiling is spread over the {count} measured.")
+    if profiled:
+        words.append("Dark shades of the step are what compile leaves as it is (an estimate).")
+    return " ".join(words)
+
+
+def _with_steps(pair: Comparison, store: Store) -> Comparison:
+    numbers = [m.run.number for arm in (pair.baseline, pair.candidate) for m in arm.runs]
+    return with_steps(pair, store.epochs(numbers, steps=True))
