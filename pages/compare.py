@@ -9,32 +9,31 @@ person took in with "Compare anyway".
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urlencode
 
 import streamlit as st
 
-from bench_core.comparison import EAGER, Comparison
+from bench_core.comparison import EAGER
 from bench_core.doubts import doubts_of_pair
+from bench_core.ladder import ladder
 from bench_core.measured import Measured
 from bench_core.pairing import (
     USUAL,
     Axis,
     Comparisons,
-    LeftOut,
     comparisons,
     noise_floors,
-    setting_of,
 )
-from bench_core.run import Run
 from bench_core.store import Store
 from bench_core.units import counted
-from pages.parts import comparison_charts as charts
 from pages.parts import comparison_latency as latency
+from pages.parts.comparison_cards import cards_of
+from pages.parts.comparison_charts import has_loss
 from pages.parts.comparison_choices import choose, clear_filter, state_of
+from pages.parts.comparison_ladder import ladder_card
+from pages.parts.comparison_left_out import left_out_dialog, show_left_out
 from pages.parts.comparison_override import (
     anyway,
     differs_text,
@@ -42,26 +41,21 @@ from pages.parts.comparison_override import (
     no_ratio,
     set_override,
 )
-from pages.parts.comparison_projection import projection_card
-from pages.parts.comparison_table import comparison_table, facts_card, matrix_card, pair_id
+from pages.parts.comparison_table import comparison_table, pair_id
 from pages.parts.comparison_words import (
     answer,
     left_out_text,
     pair_name,
     parity_text,
     unmet_sentences,
-    vary_in,
 )
 from pages.parts.kinds import KINDS, kind_of
 from pages.parts.measured import measured_runs
-from pages.parts.planner_card import planner_card
 from pages.parts.report_button import report_button
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent
 VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
-ROWS_WITHOUT_SCROLLING = 10
-MOST_LEFT_OUT = 100
 
 
 def show_all_runs() -> None:
@@ -74,37 +68,6 @@ def new_run_button() -> None:
         st.switch_page(PAGES / "run.py")
 
 
-@st.dialog("Runs that are left out", width="large")
-def left_out_dialog(left_out: Sequence[LeftOut]) -> None:
-    show_left_out(left_out)
-
-
-def show_left_out(left_out: Sequence[LeftOut]) -> None:
-    """Escaped cells, which wrap: reasons hold words of compilers and of users' files."""
-    alike: dict[tuple[str, str, str], list[Run]] = {}
-    for left in left_out:
-        first = left.runs[0]
-        alike.setdefault((first.title, first.machine, left.reason), []).extend(left.runs)
-    rows = list(alike.items())
-    height: Literal["content"] | int = "content" if len(rows) <= ROWS_WITHOUT_SCROLLING else 480
-    with st.container(height=height, border=False):
-        st.table(
-            [
-                {
-                    "Runs": ", ".join(str(run.number) for run in runs),
-                    "What": plain(f"{title} on {machine}" if machine else title),
-                    "Why": plain(reason),
-                }
-                for (title, machine, reason), runs in rows[:MOST_LEFT_OUT]
-            ],
-            border="horizontal",
-            hide_index=True,
-            alt="Runs that take part in no comparison, and why",
-        )
-        if len(rows) > MOST_LEFT_OUT:
-            st.caption(f"and {len(rows) - MOST_LEFT_OUT} more: narrow the filter to see them.")
-
-
 def kind_in_address(ended: Sequence[Measured]) -> str:
     """The kind of the pair that the address names, else of what was measured last."""
     number = st.query_params.get("pair", "").rsplit("-", 1)[-1]
@@ -113,76 +76,9 @@ def kind_in_address(ended: Sequence[Measured]) -> str:
     return kind_of((named or [newest])[0].spec.workload)
 
 
-def like(run: Run, chosen: Comparison) -> bool:
-    """Whether the run's arm, batch size and precision are those of the chosen pair."""
-    work, wanted = run.spec.workload, chosen.workload
-    of_arm = chosen.candidate.setting or (("variant", chosen.candidate.variant),)
-    return (
-        run.spec.variant.arm == chosen.candidate.variant
-        and setting_of(run.spec, [name for name, _ in of_arm]) == of_arm
-        and work.batch_size == wanted.batch_size
-        and work.precision == wanted.precision
-    )
-
-
-def cards_of(chosen: Comparison, pairs: Sequence[Comparison]) -> list[Callable[[], None]]:
-    """What is drawn below the table, in pairs: by size, over time, what differs, the matrix."""
-    work = chosen.workload
-    cards: list[Callable[[], None]]
-    if chosen.unit == "epoch":
-        if view == "absolute":
-            cards = [partial(charts.seconds_card, chosen, pairs)]
-            cards.append(partial(charts.cumulative_card, chosen, log))
-        else:
-            cards = [partial(charts.speedup_card, chosen, pairs, machines)]
-            cards.append(partial(charts.saved_card, chosen))
-        cards.append(partial(charts.epochs_card, chosen, log))
-        if charts.has_loss(chosen):
-            cards.append(partial(charts.loss_card, chosen, found.left_out, log))
-    else:
-        by_size = [
-            pair
-            for pair in pairs
-            if vary_in("batch_size", pair, chosen) and pair.workload.batch_size != work.batch_size
-        ]
-        if work.is_function:
-            if by_size:
-                cards = [partial(latency.sizes_card, chosen, pairs)]
-                cards.append(partial(charts.speedup_card, chosen, pairs, machines))
-            else:
-                cards = [partial(latency.latency_card, chosen, pairs)]
-        else:
-            cards = [partial(latency.latency_card, chosen, pairs)]
-            cards += [partial(latency.throughput_card, chosen, pairs)] if by_size else []
-        cards.append(partial(latency.first_card, chosen, pairs))
-        cards.append(partial(charts.saved_card, chosen))
-        if any(
-            vary_in("precision", pair, chosen) and pair.workload.precision != work.precision
-            for pair in pairs
-        ):
-            cards.append(partial(latency.precision_card, chosen, pairs))
-        if not work.is_function and len(charts.of_any_size(chosen, pairs)) > 1:
-            cards.append(partial(charts.speedup_card, chosen, pairs, machines))
-    cards.append(partial(projection_card, chosen))
-    cards.append(partial(planner_card, chosen))
-    cards.append(partial(facts_card, chosen))
-    # The matrix is of one batch size and one variant: those of the chosen pair.
-    alike = [pair for pair in pairs if like(pair.candidate.runs[0].run, chosen)]
-    failed = [
-        run
-        for left in found.left_out
-        for run in left.runs
-        if run.status == "failed" and like(run, chosen)
-    ]
-    if len(alike) > 1 or failed:
-        cards.append(partial(matrix_card, chosen, alike, failed, machines))
-    return cards
-
-
-header = st.container(
-    horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
-)
-header.title("Compare", anchor=False, width="content")
+with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    st.title("Compare", anchor=False, width="content")
+    buttons = st.container(horizontal=True, width="content")
 
 experiment_id = st.query_params.get("experiment")
 testing = bool(state_of("testing", False))
@@ -297,6 +193,8 @@ if choice.axis.names == ("side",):
         "Equal arms: what they lie apart is this machine's noise, and smaller differences of other "
         "comparisons on it are no verdict."
     )
+if experiment and experiment.axis == choice.axis.names and len(experiment.rungs) > 2:
+    ladder_card(ladder(choice.matching, experiment, floors))
 if of_functions:
     st.caption(
         "A steady call of compiled code against one of eager code. The article wrote "
@@ -334,23 +232,24 @@ for sentence in unmet_sentences(*not_told):
 for doubt in doubts_of_pair(chosen):
     if doubt.kind != "not got":
         st.markdown(f":small[:gray-badge[{plain(doubt.label)}] {plain(doubt.sentence)}]")
-if chosen.candidate.parity and not charts.has_loss(chosen):  # else it stands beside the losses
+if chosen.candidate.parity and not has_loss(chosen):  # else it stands beside the losses
     st.caption(plain(parity_text(chosen.candidate.parity)))
 if not (in_epochs or of_functions or one_workload):
     latency.arms_table(chosen, pairs)
 
-cards = cards_of(chosen, pairs)
-for start in range(0, len(cards), 2):
-    row = cards[start : start + 2]
-    for column, card in zip(st.columns(len(row), gap="small"), row, strict=True):
-        with column:
-            card()
+with Store() as store:
+    cards = cards_of(chosen, pairs, found.left_out, machines, store, view, log)
+    for start in range(0, len(cards), 2):
+        row = cards[start : start + 2]
+        for column, card in zip(st.columns(len(row), gap="small"), row, strict=True):
+            with column:
+                card()
 
-with header:
+with buttons:
+    with st.popover("Share", icon=":material/link:"):
+        st.caption("This address shows the same choices and the same pair.")
+        parameters = [(key, one) for key in st.query_params for one in st.query_params.get_all(key)]
+        if "task" not in st.query_params and not two_chosen:
+            parameters.append(("task", kinds[0]))  # what is newest will be something else tomorrow
+        st.code(f"{st.context.url}?{urlencode(parameters)}", language=None, wrap_lines=True)
     report_button(found, chosen, machines)
-with header.popover("Share", icon=":material/link:"):
-    st.caption("This address shows the same choices and the same pair.")
-    parameters = [(key, one) for key in st.query_params for one in st.query_params.get_all(key)]
-    if "task" not in st.query_params and not two_chosen:
-        parameters.append(("task", kinds[0]))  # what is newest will be something else tomorrow
-    st.code(f"{st.context.url}?{urlencode(parameters)}", language=None, wrap_lines=True)

@@ -102,7 +102,7 @@ def test_a_pair_in_the_address_is_the_pair_of_the_charts(store):
     assert "resnet101 on T4, batch 16" in words(opened("compare"))
     at = opened("compare", pair="3-4", view="absolute", log="true")
     assert "**resnet18 on T4, batch 16, compile against eager**" in words(at)
-    assert len(at.get("plotly_chart")) == 4
+    assert len(at.get("plotly_chart")) == 5
 
 
 def test_runs_that_differ_in_more_than_the_variant_get_no_ratio(store):

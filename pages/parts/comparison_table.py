@@ -48,11 +48,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     along_variant = pairs[0].axis == ("variant",)
     arm = "Variant" if along_variant else "Arm"
     variant_time, first_time = f"{arm} {unit}", FIRST[unit]
-    doubts = [[doubt.label for doubt in doubts_of_pair(pair)] for pair in pairs]
-    rows = [
-        _row(pair, size, arm, base_time, variant_time, first_time) | {"Doubts": labels}
-        for pair, labels in zip(pairs, doubts, strict=True)
-    ]
+    rows = [_row(pair, size, arm, base_time, variant_time, first_time) for pair in pairs]
     frame = pd.DataFrame(rows)
     # On a phone the speedup must be seen without scrolling: what all rows share needs no column.
     one = pairs[0]
@@ -72,7 +68,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     st.caption(everywhere + click)
     if len(pairs) == 1:
         hidden = set()
-    if not any(doubts):
+    if not any(frame["Doubts"]):
         hidden.add("Doubts")
     if kind_of(one.workload) == "Inference":  # the arms' own table has them
         hidden |= {first_time, "Compiling"}
@@ -135,10 +131,10 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
                 f"far single {unit}s move the ratio, and no verdict rests on it.",
             ),
             "Pays off from": st.column_config.TextColumn(
-                width=156 if unit == "epoch" else 218, help=PAYS_OFF[unit]
+                width=150 if unit == "epoch" else 206, help=PAYS_OFF[unit]
             ),
             "Warm cache": st.column_config.TextColumn(
-                width=96 if unit == "epoch" else 138,
+                width=84 if unit == "epoch" else 138,
                 help="The same when the compile cache was filled before.",
             ),
             base_time: st.column_config.NumberColumn(
@@ -156,8 +152,10 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
                 width=78, help="Seconds inside the compiler, from a cold cache if measured."
             ),
             "Doubts": st.column_config.MultiselectColumn(
-                width=210,
-                options=list(dict.fromkeys(label for labels in doubts for label in labels)),
+                width=150,
+                options=list(
+                    dict.fromkeys(label for labels in frame["Doubts"] for label in labels)
+                ),
                 color="gray",
                 help="Reasons to distrust the number. In words, with the next step, for the chosen "
                 "row below.",
@@ -215,8 +213,9 @@ def _row(
         "Warm cache": warm,
         base_time: pair.baseline.steady_seconds,
         variant_time: arm.steady_seconds,
-        first_time: arm.first_seconds(cache) or EMPTY_CELL,
         "Compiling": arm.compile_seconds(cache) or EMPTY_CELL,
+        "Doubts": [doubt.label for doubt in doubts_of_pair(pair)],
+        first_time: arm.first_seconds(cache) or EMPTY_CELL,
         "Runs": f"{len(pair.baseline.runs)} + {len(arm.runs)}",
     }
 

@@ -16,6 +16,7 @@ from bench_core.sizes import sizes_text, sizes_that_pay
 from bench_core.spec import Cache
 from bench_core.stats import BreakEven
 from bench_core.units import (
+    EN_DASH,
     count_text,
     counted,
     interval_text,
@@ -243,14 +244,14 @@ def nothing_shown_text(pair: Comparison) -> str:
 def pays_off_cells(pair: Comparison) -> tuple[str, str]:
     """From which epoch or iteration it pays off, from a cold and from a warm cache.
 
-    The cold one with its 95 % interval: `epoch 14 (12 to 16)`.
+    The cold one with its 95 % interval: `epoch 14 (12–16)`.
     """
     if reason := nothing_shown_text(pair):
         return reason, ""
     cold, warm = _even(pair.break_even_cold, pair.unit), _even(pair.break_even_warm, pair.unit)
     start: Cache = "cold" if pair.break_even("cold") else "off"
     ends = pair.break_even_interval(start) if cold and pair.break_even_cold else None
-    within = ends_text(ends) if ends else ""
+    within = ends_text(ends).replace(" to ", EN_DASH) if ends else ""
     return f"{cold} ({within})" if within and within != cold else cold, warm
 
 
