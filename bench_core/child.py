@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,14 +56,11 @@ class Child:
     """A measuring process in a session of its own; leaving the `with` ends all of it."""
 
     def __init__(
-        self, store: Store, run: Run, deadline: float, folder: Path | None, priming: bool = False
+        self, store: Store, run: Run, folder: Path | None = None, priming: bool = False
     ) -> None:
-        self._store, self._run, self._deadline = store, run, deadline
+        self._store, self._run = store, run
         self._phase = "starting"
-        self._temporary = short_path(folder / "tmp") if folder else None
         environment = child_environment(run.spec, run.id, folder)
-        if self._temporary:
-            environment["TMPDIR"] = str(self._temporary)
         if priming:
             environment["BENCH_PRIME"] = "1"
         logs_dir().mkdir(parents=True, exist_ok=True)
@@ -98,33 +94,29 @@ class Child:
             self._words.write(line.encode() + b"\n")
             self._words.flush()
 
-    def reports(self) -> Iterator[events.Event]:
-        """Events until `finished`. Raises Stopped, TimedOut or ChildFailed."""
-        while True:
-            check(self._store, self._run, self._deadline)
-            try:
-                line = self._lines.get(timeout=POLL_SECONDS)
-            except queue.Empty:
-                if self._process.poll() is None:
-                    continue
-                # It ended, but something it left behind holds its stdout open.
-                line = None if self._lines.empty() else self._lines.get()
-            if line is None:
-                raise ChildFailed(self._ended_without_a_word())
-            try:
-                event = events.parse(line)
-            except events.NotAnEvent as error:
-                raise ChildFailed(
-                    events.Failed(failure="error", reason=str(error), phase=self._phase)
-                ) from error
-            match event:
-                case events.Finished():
-                    return
-                case events.Failed():
-                    raise ChildFailed(event)
-                case events.PhaseStarted():
-                    self._phase = event.phase
-            yield event
+    def report(self, seconds: float = POLL_SECONDS) -> events.Event | None:
+        """The next event; None when there is none within `seconds`. Raises ChildFailed."""
+        try:
+            line = self._lines.get(timeout=seconds) if seconds else self._lines.get_nowait()
+        except queue.Empty:
+            if self._process.poll() is None:
+                return None
+            # It ended, but something it left behind holds its stdout open.
+            line = None if self._lines.empty() else self._lines.get()
+        if line is None:
+            raise ChildFailed(self._ended_without_a_word())
+        try:
+            event = events.parse(line)
+        except events.NotAnEvent as error:
+            raise ChildFailed(
+                events.Failed(failure="error", reason=str(error), phase=self._phase)
+            ) from error
+        match event:
+            case events.Failed():
+                raise ChildFailed(event)
+            case events.PhaseStarted():
+                self._phase = event.phase
+        return event
 
     def _ended_without_a_word(self) -> events.Failed:
         code = self._process.wait()
@@ -159,8 +151,6 @@ class Child:
                 self._process.wait(0.2)  # after `finished` it is about to go by itself
         end_processes(self._run.id, self._process.pid, self._created)
         self._process.wait()
-        if self._temporary:
-            self._temporary.unlink(missing_ok=True)
         self._keep_last_words()
 
     def _keep_last_words(self) -> None:
@@ -229,6 +219,7 @@ def child_environment(spec: RunSpec, run_id: str, folder: Path | None) -> dict[s
         ):
             (folder / name).mkdir(parents=True, exist_ok=True)
             environment[variable] = str(folder / name)
+        environment["TMPDIR"] = str(short_path(folder / "tmp"))
     if spec.variant.execution == "compile_frozen":
         # Read when Inductor is imported; as an option of torch.compile it does nothing.
         environment["TORCHINDUCTOR_FREEZING"] = "1"

@@ -19,7 +19,11 @@ class Run:
     `round` names the runs that took turns, one epoch each; None for a run measured by itself.
     `protocol_note` says why the protocol that was asked for was not kept. `unstated` names the
     facts of the spec and the environment that the source of an imported run does not state: what
-    stands there is a default, and no statement.
+    stands there is a default, and no statement. `cell` tells the runs of an experiment apart that
+    are not held against each other: its arms and their repeats share one.
+
+    `phase` is `waiting` with a `phase_epoch`, the epochs so far, while another arm of its round has
+    its turn; without one while another measurement occupies the machine.
     """
 
     number: int
@@ -47,6 +51,11 @@ class Run:
     round: str | None = None
     protocol_note: str | None = None
     unstated: tuple[str, ...] = ()
+    cell: int | None = None
+
+    @property
+    def waits_for_its_turn(self) -> bool:
+        return self.status == "running" and self.phase == "waiting" and self.phase_epoch is not None
 
     @property
     def machine(self) -> str:

@@ -85,6 +85,7 @@ MIGRATIONS = (
     ALTER TABLE runs ADD COLUMN protocol_note TEXT;
     ALTER TABLE runs ADD COLUMN unstated TEXT NOT NULL DEFAULT '[]';
     """,
+    "ALTER TABLE runs ADD COLUMN cell INTEGER",
 )
 
 PARTS: dict[str, type[Frozen]] = {
@@ -101,6 +102,8 @@ EPOCH_COLUMNS = (
     "peak_reserved_bytes, foreign_cpu_share"
 )
 STEP_COLUMNS = "step_seconds, device_seconds"
+REPEAT = "json_extract(spec, '$.measurement.repeat')"
+PROTOCOL = "json_extract(spec, '$.measurement.protocol')"
 _windows = TypeAdapter(tuple[CompileWindow, ...])
 
 
@@ -189,9 +192,14 @@ class Store:
                 (experiment.id, now, experiment.to_json()),
             ).rowcount
             if new:
+                a_cell = len(experiment.rungs or experiment.variants) * experiment.repeats
                 self._db.executemany(
-                    "INSERT INTO runs (id, experiment_id, spec, created_at) VALUES (?, ?, ?, ?)",
-                    [(new_id(), experiment.id, run.to_json(), now) for run in experiment.runs()],
+                    "INSERT INTO runs (id, experiment_id, spec, created_at, cell) "
+                    "VALUES (?, ?, ?, ?, ?)",
+                    [
+                        (new_id(), experiment.id, run.to_json(), now, place // a_cell)
+                        for place, run in enumerate(experiment.runs())
+                    ],
                 )
         return bool(new)
 
@@ -212,6 +220,71 @@ class Store:
         ).fetchone()
         return _run(row) if row else None
 
+    def claim_round(self, experiment_id: str | None = None) -> list[Run]:
+        """Take what is measured next: the oldest queued run, with the runs it takes turns with.
+
+        Those are the queued runs of its cell and repeat where the protocol is `paired`. A run with
+        a note has been found unable to take turns, and goes by itself. In the order of the queue;
+        empty when nothing is queued.
+        """
+        rows = self._execute(
+            f"""
+            UPDATE runs SET status = 'running', started_at = :now, phase = 'starting',
+                phase_since = :now
+            WHERE number IN (
+                SELECT one.number FROM runs AS one, (
+                    SELECT number, experiment_id, cell, {REPEAT} AS repeat,
+                        {PROTOCOL} = 'paired' AND protocol_note IS NULL AS paired
+                    FROM runs
+                    WHERE status = 'queued' AND (:experiment IS NULL OR experiment_id = :experiment)
+                    ORDER BY number LIMIT 1
+                ) AS first
+                WHERE one.number = first.number OR (
+                    first.paired AND one.status = 'queued' AND one.protocol_note IS NULL
+                    AND one.experiment_id = first.experiment_id AND one.cell = first.cell
+                    AND {REPEAT} = first.repeat
+                )
+            )
+            RETURNING {RUN_COLUMNS}
+            """,
+            {"now": time.time(), "experiment": experiment_id},
+        ).fetchall()
+        return sorted(map(_run, rows), key=lambda run: run.number)
+
+    def next_queued(self, experiment_id: str | None = None) -> Run | None:
+        """The run that would be claimed next."""
+        row = self._execute(
+            f"""
+            SELECT {RUN_COLUMNS} FROM runs
+            WHERE status = 'queued' AND (:experiment IS NULL OR experiment_id = :experiment)
+            ORDER BY number LIMIT 1
+            """,
+            {"experiment": experiment_id},
+        ).fetchone()
+        return _run(row) if row else None
+
+    def remove_queued(self, numbers: Iterable[int]) -> None:
+        """Take runs out of the queue that need not be measured: they leave no trace."""
+        chosen = list(numbers)
+        self._execute(
+            f"DELETE FROM runs WHERE status = 'queued' AND number IN ({_marks(chosen)})", chosen
+        )
+
+    def put_back(self, number: int, note: str) -> None:
+        """A running run is queued again in its place, to be measured afresh and by itself."""
+        with self._transaction():
+            self._execute("DELETE FROM epochs WHERE run_number = ?", (number,))
+            self._execute(
+                """
+                UPDATE runs SET status = 'queued', protocol_note = ?, round = NULL, phase = NULL,
+                    phase_epoch = NULL, phase_since = NULL, compiling_since = NULL,
+                    started_at = NULL, child_pid = NULL, child_created = NULL,
+                    environment = NULL, prepared = NULL, activity = NULL, aftermath = NULL
+                WHERE number = ? AND status = 'running'
+                """,
+                (note, number),
+            )
+
     # What the worker reports of a running run
 
     def set_child(self, number: int, pid: int, created: float) -> None:
@@ -221,12 +294,15 @@ class Store:
             (pid, created, number),
         )
 
-    def set_round(self, numbers: Iterable[int], name: str) -> None:
-        """These runs take turns with each other, one epoch each."""
+    def set_round(self, numbers: Iterable[int], name: str | None) -> None:
+        """These runs take turns with each other, one epoch each; None: they did not after all."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE runs SET round = ? WHERE number = ?", [(name, one) for one in numbers]
             )
+
+    def set_protocol_note(self, number: int, note: str) -> None:
+        self._execute("UPDATE runs SET protocol_note = ? WHERE number = ?", (note, number))
 
     def set_phase(self, number: int, phase: str, epoch: int | None = None) -> None:
         self._execute(

@@ -7,7 +7,7 @@ from array import array
 import pytest
 
 from bench_core.events import CompileWindow, Epoch
-from bench_core.spec import Experiment, RunSpec, Variant, Workload
+from bench_core.spec import Experiment, Measurement, Rung, RunSpec, Variant, Workload
 from bench_core.store import MIGRATIONS, Store, StoreError
 from tests.planted import planted_experiment
 
@@ -227,3 +227,60 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path):
     db.close()
     with pytest.raises(StoreError, match="newer version"):
         Store(path)
+
+
+def turn_takers(protocol: str = "paired", **changed) -> Experiment:
+    fields = {
+        "models": ("small_cnn",),
+        "batch_sizes": (8, 16),
+        "precisions": ("fp32", "bf16"),
+        "variants": (Variant(), Variant(execution="compile")),
+        "repeats": 2,
+        "workload": {"samples": 64, "image_size": 32},
+        "measurement": Measurement(protocol=protocol),
+    }
+    return Experiment(**{**fields, **changed})
+
+
+def test_the_arms_of_a_repeat_are_claimed_together_and_no_others(store):
+    store.queue(experiment())
+    store.queue(turn_takers())
+    claimed = []
+    while runs := store.claim_round():
+        claimed.append([run.number for run in runs])
+    assert claimed == [[1], [2]] + [[number, number + 1] for number in range(3, 19, 2)]
+    assert {run.status for run in store.runs()} == {"running"}
+
+
+def test_sequential_runs_are_claimed_one_by_one_in_their_order(store):
+    store.queue(turn_takers("sequential"))
+    assert [[run.number for run in store.claim_round()] for _ in range(3)] == [[1], [2], [3]]
+
+
+def test_arms_that_differ_in_what_the_grid_varies_share_a_cell(store):
+    rungs = (Rung(), Rung(workload={"batch_size": 32}), Rung(workload={"precision": "bf16"}))
+    store.queue(turn_takers(rungs=rungs, precisions=("fp32",)))
+    assert [len(store.claim_round()) for _ in range(4)] == [3, 3, 3, 3]
+    assert [run.cell for run in store.runs()] == [0] * 6 + [1] * 6
+
+
+def test_a_run_that_is_put_back_comes_next_alone_and_without_what_it_measured(store):
+    store.queue(turn_takers(batch_sizes=(8,), precisions=("fp32",)))
+    first, second = store.claim_round()
+    store.set_round((first.number, second.number), "a round")
+    store.add_epoch(first.number, epoch(1))
+    store.put_back(first.number, "no room")
+    again = store.run(first.number)
+    assert (again.status, again.round, again.protocol_note) == ("queued", None, "no room")
+    assert (again.started_at, again.phase) == (None, None)
+    assert store.epochs([first.number])[first.number] == []
+    assert [run.number for run in store.claim_round()] == [first.number]
+    assert [run.number for run in store.claim_round()] == [3, 4]
+
+
+def test_only_queued_runs_leave_the_queue(store):
+    store.queue(experiment(3))
+    store.claim()
+    store.remove_queued([1, 2])
+    assert [run.number for run in store.runs()] == [1, 3]
+    assert store.next_queued().number == 3
