@@ -71,6 +71,9 @@ MEANINGS = {
     "max_seconds": "stop politely after the epoch in which this time is reached",
     "timeout_seconds": "end the run by force after this time",
     "label": "the user's own words",
+    "protocol": "sequential (one run after the other) or paired (arms take turns), as asked for",
+    "until_sure": "repeats were to end at this half width of the interval, in per cent",
+    "side": "A or B of an experiment whose arms are equal",
     "env_machine_id": "names the machine without naming its owner",
     "env_device_name": "name of the device as its driver gives it",
     "env_compute_capability": "compute capability of a CUDA device",
@@ -118,7 +121,7 @@ MEANINGS = {
     "after_loader_only_seconds": "one epoch of the loader alone, after the timing",
     "after_shares": "parts of the profiled steps' device time by kind of work; JSON",
     "after_profiled_step_seconds": "mean step while profiled, after the timing",
-    "after_device_busy_seconds": "how long a GPU worked in a mean profiled step",
+    "after_device_busy_seconds": "how long kernels (on a CPU: operators) ran in a profiled step",
     "after_breaks": "where graphs broke, why, and how often; JSON",
     "after_gpu": "clocks, throttling and other processes on the GPU; JSON",
     "after_notes": "remarks of the measuring process; JSON",
@@ -131,6 +134,10 @@ MEANINGS = {
     "started_at": "when the run began",
     "ended_at": "when the run ended",
     "priming_seconds": "time to fill the warm cache before the run",
+    "round": "names the runs that took turns, one epoch each; empty for a run by itself",
+    "protocol_note": "why the protocol that was asked for was not kept",
+    "unstated": "facts that the source of an imported run does not state: their columns hold "
+    "defaults; JSON",
 }
 
 # Of the summary, one row a run, beside the columns that identify it.

@@ -52,6 +52,9 @@ RUN_FACTS = (
     "started_at",
     "ended_at",
     "priming_seconds",
+    "round",
+    "protocol_note",
+    "unstated",
 )
 # Of this store and this moment only, or already in another column; the traceback holds paths.
 NOT_WRITTEN = {
@@ -63,6 +66,7 @@ NOT_WRITTEN = {
     "compiling_since",
     "child_pid",
     "child_created",
+    "cell",
 }
 
 # An epoch's fields whose names a run's facts have too.
