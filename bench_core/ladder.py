@@ -98,6 +98,14 @@ def _against(
     return fitting[-1] if fitting else None
 
 
+def arm_names(experiment: Experiment) -> list[str]:
+    """Each rung in full: `eager, bf16, channels_last`, `eager A`."""
+    return [
+        Arm(run.variant.arm, (), setting_of(run, experiment.axis)).name
+        for run in experiment.runs()[: len(experiment.rungs)]
+    ]
+
+
 def rung_names(experiment: Experiment) -> list[str]:
     """What each rung changes against the one below it; the first is named in full.
 

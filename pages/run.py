@@ -15,13 +15,14 @@ import psutil
 import streamlit as st
 
 from bench_core import capabilities, worker
+from bench_core.estimates import length_text
 from bench_core.presets import PRESETS
 from bench_core.spec import Experiment, SpecError, new_id
 from bench_core.store import Store
-from bench_core.units import bytes_text, counted, estimate_text
+from bench_core.units import bytes_text, counted
 from pages.parts import draft
 from pages.parts import launch_fields as fields
-from pages.parts.launch_preview import draw_preview, sentence
+from pages.parts.launch_preview import draw_preview, no_room, sentence
 from pages.parts.launch_state import (
     cards,
     chosen_values,
@@ -56,9 +57,9 @@ def back() -> None:
 def confirm(experiment: Experiment, seconds: float) -> None:
     runs = len(experiment.runs())
     st.markdown(
-        f"**{counted(runs, 'run')}, {estimate_text(seconds)}.** This machine measures one run at "
-        "a time and should do nothing else meanwhile. You can stop at any time; what was "
-        "measured is kept."
+        f"**{counted(runs, 'run')}, {length_text(experiment, seconds)}.** This machine measures "
+        "one run at a time and should do nothing else meanwhile. You can stop at any time; what "
+        "was measured is kept."
     )
     length = "samples, epochs" if experiment.runs()[0].workload.unit == "epoch" else "iterations"
     st.caption(f"Fewer {length} or repeats make it shorter.")
@@ -109,6 +110,8 @@ with left, st.container(border=True):
     fields.what_to_measure(offers, unanswered)
 with left, st.container(border=True):
     fields.variants(offers)
+with left, st.container(border=True):
+    fields.how_compared(no_room(offers))
 with (
     left,
     st.expander("Fair arms: the same in every variant", icon=":material/balance:"),
@@ -127,7 +130,7 @@ experiment: Experiment | None = None
 try:
     variants = [draft.variant_of(variant_fields(number)) for number in cards()]
     experiment = draft.experiment_of(
-        chosen_values(), variants, state.run_preset, state.run_launch_id
+        chosen_values(), variants, state.run_preset, state.run_launch_id, state.run_rungs
     )
     write_link(variants, offers)
     lacks = [capabilities.check(run, offers) for run in experiment.runs()] if offers else []

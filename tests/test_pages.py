@@ -13,13 +13,14 @@ from streamlit.testing.v1 import AppTest
 
 from bench_core import capabilities
 from bench_core.capabilities import Backend, Capabilities, Device, InductorOption
+from bench_core.ladder import arm_names
 from bench_core.paths import CHECKOUT
 from bench_core.presets import PRESETS
-from bench_core.spec import Execution, Experiment, Measurement, Variant, Workload
+from bench_core.spec import Execution, Experiment, Measurement, Rung, Variant, Workload
 from bench_core.store import Store
 from pages.parts import draft
 from pages.parts.text import plain
-from tests.planted import COMPILE, EAGER, plant_run, planted_experiment
+from tests.planted import COMPILE, EAGER, environment, plant_run, planted_experiment
 
 HERE = Capabilities(
     torch="2.14.1",
@@ -28,7 +29,10 @@ HERE = Capabilities(
     backends=(Backend(name="inductor"), Backend(name="eager"), Backend(name="aot_eager")),
     modes=("default", "reduce-overhead", "max-autotune"),
     inductor_options={"max_autotune": InductorOption(type="bool", default=False)},
-    torchvision_models=("resnet18", "resnet34", "resnet50", "resnet101", "vgg16", "vit_b_16"),
+    torchvision_models=(
+        *("resnet18", "resnet34", "resnet50", "resnet101", "vgg11", "vgg16", "vit_b_16"),
+        "squeezenet1_1",
+    ),
     compiler="/usr/bin/g++",
     openssl="/usr/bin/openssl",
     cpu_name="Xeon",
@@ -447,12 +451,117 @@ def test_view_only_shows_the_form_and_queues_nothing(monkeypatch: pytest.MonkeyP
     assert not [one for one in at.button if (one.key or "").startswith("run_queue_")]
 
 
+# Run: turns, until sure, rungs
+
+
+def test_arms_take_turns_until_sure_when_that_is_chosen() -> None:
+    at = launch_page()
+    at.button_group(key="run_protocol").set_value("paired")
+    at.number_input(key="run_repeats").set_value(8)
+    at.number_input(key="run_until_sure").set_value(2.0).run()
+    assert not at.exception
+    assert "This will queue up to 16 runs, at most about" in said(at)
+    assert "up to 8 repeats" in said(at)
+    assert ":gray-badge[eager] :gray[|] :orange-badge[compile]" in said(at)
+    assert at.number_input(key="run_repeats").label == "Repeats, at most"
+    made = press_queue(at)
+    assert (made.measurement.protocol, made.measurement.until_sure) == ("paired", 2.0)
+    assert made.repeats == 8
+
+
+def test_until_sure_with_three_repeats_says_that_nothing_can_be_saved() -> None:
+    at = launch_page(until_sure="2")
+    assert "allow 10 or more" in said(at)
+    at.number_input(key="run_repeats").set_value(2).run()
+    assert "Until_sure needs repeats of at least 3" in said(at)
+    assert queue_button(at).disabled
+
+
+def test_turns_need_two_arms() -> None:
+    at = launch_page(protocol="paired")
+    at.button(key="run_v0_remove").click().run()
+    assert "Protocol paired needs two arms to compare, got 1" in said(at)
+    assert queue_button(at).disabled
+
+
+def test_turns_are_not_offered_where_the_memory_is_too_small_for_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BENCH_MEMORY_BYTES", "2000000000")
+    at = launch_page(protocol="paired")
+    assert at.button_group(key="run_protocol").disabled
+    assert re.search(r"keeps 2 processes alive at once, which need about 2\.\d", said(at))
+    assert "2.0\u00a0GB of memory are free" in said(at)
+    assert press_queue(at).measurement.protocol == "sequential"
+
+
+def test_what_runs_took_before_decides_whether_two_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted runs of small_cnn took 3.9 GB each, on a machine that is told apart by its memory."""
+    planted = environment("CPU")
+    tell(HERE.changed(cpu_name=planted.cpu_name, memory_bytes=planted.memory_bytes))
+    monkeypatch.setenv("BENCH_MEMORY_BYTES", "5000000000")
+    assert not launch_page().button_group(key="run_protocol").disabled
+    with Store() as store:
+        planted_experiment(store, models=("small_cnn",), machine="CPU", repeats=1)
+    assert launch_page().button_group(key="run_protocol").disabled
+
+
+@pytest.mark.parametrize("preset", ["noise-floor", "fairness-ladder"])
+def test_rungs_are_told_instead_of_variants_and_queued_as_the_preset_has_them(preset: str) -> None:
+    ready = PRESETS[preset].experiment("cpu")
+    at = launch_page(preset=preset)
+    for name in arm_names(ready):
+        assert name in said(at).replace("\\", "")
+    assert "Add a variant" not in [one.label for one in at.button]
+    assert not {"precision", "v0_mode"} & keys(at)
+    assert ("memory_layout" in keys(at)) == (preset == "noise-floor")
+    at.number_input(key="run_epochs").set_value(7).run()
+    link = {name: at.query_params[name] for name in at.query_params}
+    made = press_queue(at)
+    assert made.rungs == ready.rungs and made.measurement.epochs == 7
+    assert made.preset == "custom", "not as the preset says"
+    other = launch_page(**link)
+    assert other.session_state.run_rungs == ready.rungs
+    [command] = [one.value for one in other.code]
+    assert f"--rung '{ready.rungs[-1].argument}'" in command
+
+
+def test_an_untouched_preset_with_rungs_keeps_its_name() -> None:
+    at = launch_page(preset="noise-floor")
+    assert ":gray-badge[A] :gray[|] :gray-badge[B]" in said(at)
+    assert press_queue(at).preset == "noise-floor"
+
+
+def test_a_link_holds_rungs_of_its_own() -> None:
+    rungs = (Rung(workload={"memory_layout": "channels_last"}), Rung(), Rung(variant=COMPILE))
+    experiment = Experiment(models=("small_cnn",), batch_sizes=(8,), variants=(EAGER,), rungs=rungs)
+    link = draft.link_of(draft.values_of(experiment), (), "custom", "cpu", rungs)
+    at = launch_page(**link)
+    made = press_queue(at)
+    assert made.rungs == rungs
+    assert [run.workload for run in made.runs()] == [run.workload for run in experiment.runs()]
+    at = launch_page(rung='{"worload": {}}')
+    assert "The link holds no form" in said(at)
+
+
+def test_another_device_has_the_rungs_of_its_own() -> None:
+    tell(HERE.changed(devices=(*HERE.devices, GPU)))
+    at = launch_page(preset="fairness-ladder")
+    assert len(at.session_state.run_rungs) == 5
+    at.selectbox(key="run_device").set_value("cpu").run()
+    assert not at.exception
+    assert len(at.session_state.run_rungs) == 4
+    choose(at, "inference")
+    assert at.session_state.run_rungs == ()
+    assert not queue_button(at).disabled
+
+
 # Run: inference and functions
 
 
 def test_each_field_of_the_spec_is_read_by_some_kind() -> None:
     read = {name for names in draft.READS.values() for name in names}
-    known = {*Workload.model_fields, *Measurement.model_fields} - {"repeat"}
+    known = {*Workload.model_fields, *Measurement.model_fields} - {"repeat", "side"}
     assert known | {"device", "repeats"} == read
 
 

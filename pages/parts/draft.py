@@ -17,6 +17,7 @@ from bench_core.spec import (
     Execution,
     Experiment,
     Measurement,
+    Rung,
     SpecError,
     Variant,
     Workload,
@@ -26,11 +27,12 @@ from bench_core.spec import (
 
 GRID = {"model": "models", "batch_size": "batch_sizes", "precision": "precisions"}
 WORKLOAD = tuple(name for name in Workload.model_fields if name not in GRID)
-MEASUREMENT = tuple(name for name in Measurement.model_fields if name != "repeat")
+# Which of its repeats and of its equal arms a run is, the experiment says.
+MEASUREMENT = tuple(name for name in Measurement.model_fields if name not in ("repeat", "side"))
 
 EVERY = (
     *("task", "model", "batch_size", "device", "repeats", "tf32", "threads"),
-    *("seed", "max_seconds", "timeout_seconds", "label"),
+    *("seed", "max_seconds", "timeout_seconds", "label", "protocol", "until_sure"),
 )
 IMAGES = (
     *("precision", "dataset", "dataset_path", "pipeline", "loader_workers", "image_size"),
@@ -97,8 +99,12 @@ def ready_made(preset: str, kind: str, device: str) -> Experiment:
 
 
 def values_of(experiment: Experiment) -> Values:
-    """All that the form holds, but for the variants; what this kind does not read as a start."""
-    workload = experiment.runs()[0].workload
+    """All that the form holds, but for variants and rungs; what this kind does not read as a start.
+
+    Of the workload what all arms start from: a rung's own fields are the rung's.
+    """
+    grid = {"model": experiment.models[0], "batch_size": experiment.batch_sizes[0]}
+    workload = Workload(**{**experiment.workload, **grid})
     found = {
         **{name: getattr(workload, name) for name in WORKLOAD},
         **{name: getattr(experiment.measurement, name) for name in MEASUREMENT},
@@ -127,12 +133,17 @@ UNREAD: Values = {
 
 
 def experiment_of(
-    values: Mapping[str, Any], variants: Sequence[Variant], preset: str, experiment_id: str
+    values: Mapping[str, Any],
+    variants: Sequence[Variant],
+    preset: str,
+    experiment_id: str,
+    rungs: Sequence[Rung] = (),
 ) -> Experiment:
     """The experiment, named after the preset only while it is as the preset says. SpecError.
 
-    `values` hold what its kind reads and nothing else.
+    `values` hold what its kind reads and nothing else; `rungs` stand in the place of the variants.
     """
+    variants = tuple(dict.fromkeys(rung.variant for rung in rungs)) if rungs else variants
     for name, plural in GRID.items():
         chosen = values.get(name, UNREAD.get(name))
         if not chosen:
@@ -148,6 +159,7 @@ def experiment_of(
         id=experiment_id,
         **{plural: tuple(values[name]) for name, plural in GRID.items() if name in values},
         variants=tuple(variants),
+        rungs=tuple(rungs),
         repeats=values["repeats"],
         device=values["device"],
         # Without a number of samples inference takes the usual batches of each size.
@@ -159,7 +171,8 @@ def experiment_of(
         measurement=Measurement(**_part(values, MEASUREMENT)),
     )
     ready = PRESETS[preset].experiment(made.device)
-    same = values_of(ready) == values_of(made) and ready.variants == made.variants
+    arms = (made.variants, made.rungs)
+    same = values_of(ready) == values_of(made) and (ready.variants, ready.rungs) == arms
     return made.changed(preset=preset) if same else made
 
 
@@ -201,10 +214,12 @@ def link_of(
     variants: Sequence[Variant],
     preset: str,
     usual_device: str | None = None,
+    rungs: Sequence[Rung] = (),
 ) -> Link:
     """The address's parameters: whatever differs from the preset on the usual device, as text."""
     kind = _kind(values["task"], values["model"])
-    usual = {**values_of(ready_made(preset, kind, values["device"])), "device": usual_device}
+    start = ready_made(preset, kind, values["device"])
+    usual = {**values_of(start), "device": usual_device}
     ready = PRESETS[preset].experiment(values["device"])
     if kind_of_experiment(ready) != kind:  # these two say what kind it is
         usual.update(task=None, model=None)
@@ -213,7 +228,10 @@ def link_of(
         if value != usual[name]:
             several = value if name in GRID else [value]
             link[name] = ["" if one is None else str(one) for one in several]
-    if tuple(variants) != ready_made(preset, kind, values["device"]).variants:
+    if rungs:
+        if tuple(rungs) != start.rungs:
+            link["rung"] = [rung.argument for rung in rungs]
+    elif tuple(variants) != start.variants:
         link["variant"] = [variant_argument(variant) for variant in variants]
     return link
 
@@ -243,6 +261,8 @@ def from_link(link: Link, usual_device: str) -> tuple[str, Experiment]:
         fields["repeats"] = said["repeats"]
     if "variant" in link:
         fields["variants"] = tuple(parse_variant(text) for text in link["variant"])
+    if "rung" in link:
+        fields["rungs"] = tuple(Rung.from_json(text) for text in link["rung"])
     return preset, Experiment(**fields)
 
 

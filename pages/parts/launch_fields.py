@@ -30,7 +30,9 @@ from pages.parts.launch_state import (
     add_variant,
     cards,
     chosen_variants,
+    of_rungs,
     remove_variant,
+    rung_words,
     take_batch_size,
     take_model,
     take_timm_model,
@@ -63,7 +65,7 @@ def what_to_measure(offers: Capabilities | None, unanswered: str | None) -> None
     with second:
         if state.run_kind == "functions":
             _forward_or_both()
-        else:
+        elif not state.run_rungs:
             st.pills(
                 "Precision",
                 ["fp32", "bf16", "fp16"],
@@ -262,7 +264,7 @@ def _how_long() -> None:
             **KEPT,
         )
     next(columns).number_input(
-        "Repeats",
+        "Repeats, at most" if state.run_until_sure else "Repeats",
         min_value=1,
         max_value=100,
         step=1,
@@ -274,7 +276,10 @@ def _how_long() -> None:
 
 
 def variants(offers: Capabilities | None) -> None:
-    """A card a variant, with every argument of torch.compile."""
+    """A card a variant, with every argument of torch.compile; or the arms of the preset."""
+    if state.run_rungs:
+        _rungs()
+        return
     kind = state.run_kind
     st.markdown(
         "**Variants to compare**",
@@ -302,6 +307,57 @@ def variants(offers: Capabilities | None) -> None:
                 on_click=add_variant,
                 args=(Variant(),),
             )
+
+
+def _rungs() -> None:
+    st.markdown(
+        "**Arms to compare**",
+        help="They belong to the preset and cannot be changed here. Choose Custom for variants of "
+        "your own; the command line takes other rungs (--rung).",
+    )
+    words = rung_words()
+    st.markdown("\n".join(f"{place}. {plain(name)}" for place, name in enumerate(words, start=1)))
+
+
+PROTOCOLS = {"sequential": "One after the other", "paired": "Taking turns"}
+
+
+def how_compared(no_room: str) -> None:
+    """In turns or one after the other, and when it is enough. `no_room` says why not in turns."""
+    st.markdown("**How the arms are compared**")
+    if no_room:
+        state.run_protocol = "sequential"
+    first, second = st.columns([1.3, 1])
+    first.segmented_control(
+        "Order",
+        list(PROTOCOLS),
+        format_func=PROTOCOLS.__getitem__,
+        required=True,
+        key="run_protocol",
+        disabled=bool(no_room),
+        help="One after the other: each run has the machine to itself, in the order A B B A. "
+        "Taking turns: the arms of a repeat are alive at once and measure one epoch each in turn "
+        "(in inference half a second of calls), so that heat and other slow changes of the machine "
+        "hit both alike. It takes as long, and the memory of all arms.",
+        wrap=True,
+        **KEPT,
+    )
+    second.number_input(
+        "Until sure, within ± %",
+        min_value=0.1,
+        max_value=50.0,
+        value=None,
+        step=0.5,
+        format="%g",
+        placeholder="Off: all repeats",
+        key="run_until_sure",
+        help="Repeats end as soon as the 95 % interval of the speedup is no wider than plus or "
+        "minus so many per cent, after 3 at the earliest. Then Repeats is the most there can be: "
+        "allow 10 or more. An interval that decides itself when to stop is a fifth wider.",
+        **KEPT,
+    )
+    if no_room:
+        st.caption(no_room)
 
 
 def _card(
@@ -432,16 +488,9 @@ def fair_arms() -> None:
         _forward_or_both()
     if kind != "training" and not state.run_backward:
         _grad_mode()
-    st.segmented_control(
-        "TF32",
-        ["default", "off", "on"],
-        required=True,
-        key="run_tf32",
-        help="default is PyTorch's own: on for convolutions, off for matrix products. Only GPUs "
-        "from the A100 on have it.",
-        **KEPT,
-    )
-    if kind != "functions":
+    if "tf32" not in of_rungs():
+        _tf32()
+    if kind != "functions" and "memory_layout" not in of_rungs():
         st.segmented_control(
             "Memory layout",
             ["contiguous", "channels_last"],
@@ -471,6 +520,18 @@ def fair_arms() -> None:
         **KEPT,
     )
     st.number_input("Seed", min_value=0, step=1, key="run_seed", **KEPT)
+
+
+def _tf32() -> None:
+    st.segmented_control(
+        "TF32",
+        ["default", "off", "on"],
+        required=True,
+        key="run_tf32",
+        help="default is PyTorch's own: on for convolutions, off for matrix products. Only GPUs "
+        "from the A100 on have it.",
+        **KEPT,
+    )
 
 
 def _optimizer() -> None:

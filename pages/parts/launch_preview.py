@@ -7,18 +7,56 @@ from datetime import datetime, timedelta
 import streamlit as st
 
 from bench_core.capabilities import Capabilities
+from bench_core.estimates import length_text, memory_together, seconds_of_runs
+from bench_core.free_memory import free_bytes
 from bench_core.paths import datasets_dir
-from bench_core.estimates import length_text, seconds_of_runs
-from bench_core.spec import Experiment, RunSpec, Variant, Workload
+from bench_core.spec import (
+    FEWEST_UNTIL_SURE,
+    Experiment,
+    RunSpec,
+    SpecError,
+    Variant,
+    Workload,
+)
 from bench_core.store import Store
-from bench_core.units import count_text, counted, duration_text, estimate_text
-from pages.parts.estimates import known_runs, seconds_ahead
-from pages.parts.launch_state import choose_last_batch
+from bench_core.units import bytes_text, count_text, counted, duration_text
+from pages.parts import draft
+from pages.parts.estimates import known_peaks, known_runs, seconds_ahead
+from pages.parts.launch_state import (
+    cards,
+    choose_last_batch,
+    chosen_values,
+    variant_fields,
+)
 from pages.parts.text import plain
 from pages.parts.when import reader_zone
 
 ROWS_SHOWN = 6
 state = st.session_state
+
+
+def no_room(offers: Capabilities | None) -> str:
+    """Why the arms cannot be alive side by side on this machine; empty where they can, or where
+    nobody can tell."""
+    values = {**chosen_values(), "protocol": "sequential", "until_sure": None}
+    try:
+        variants = [draft.variant_of(variant_fields(number)) for number in cards()]
+        experiment = draft.experiment_of(
+            values, variants, "custom", state.run_launch_id, state.run_rungs
+        )
+    except SpecError:  # said elsewhere
+        return ""
+    free = free_bytes(experiment.device, 0)
+    with Store() as store:
+        needed = memory_together(experiment, known_peaks(store, offers))
+    if free is None or needed <= free:
+        return ""
+    arms = len(experiment.rungs or experiment.variants)
+    return (
+        f"Taking turns keeps {counted(arms, 'process', 'processes')} alive at once, which need "
+        f"about {bytes_text(needed)}; {bytes_text(free)} of memory are free. A smaller batch or "
+        "fewer arms need less."
+    )
 
 
 def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
@@ -31,7 +69,8 @@ def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
     seconds = seconds_of_runs(runs, known)
     total = sum(seconds)
     st.markdown(
-        f"**This will queue {counted(len(runs), 'run')}, {estimate_text(total)}**",
+        f"**This will queue {_up_to(experiment)}{counted(len(runs), 'run')}, "
+        f"{length_text(experiment, total)}**",
         help="Process starts, compiles and what is timed, from what this machine has measured "
         "before, or from the model's size where it has measured nothing alike: a guess, within "
         "a factor of two or three.",
@@ -42,11 +81,15 @@ def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
     grid.append(counted(len(experiment.batch_sizes), size))
     if len(experiment.precisions) > 1:
         grid.append(counted(len(experiment.precisions), "precision"))
-    grid.append(counted(len(experiment.variants), "variant"))
-    grid.append(counted(experiment.repeats, "repeat"))
+    if experiment.rungs:
+        grid.append(counted(len(experiment.rungs), "arm"))
+    else:
+        grid.append(counted(len(experiment.variants), "variant"))
+    grid.append(_up_to(experiment) + counted(experiment.repeats, "repeat"))
     told = [f"{counted(runs[0].is_done_after, work.unit)} each", *_conditions(work)]
     behind = f" behind {counted(waiting, 'run')} in the queue" if waiting else ""
-    ready = f"Ready {ready_at(before + total)}{behind}."
+    latest = ", at the latest" if experiment.measurement.until_sure else ""
+    ready = f"Ready {ready_at(before + total)}{behind}{latest}."
     st.caption(f"{' × '.join(grid)}; {', '.join(told)}. {ready}")
     if work.dataset == "cifar10" and not (datasets_dir() / "cifar10").is_dir():
         st.caption("CIFAR-10 is not here yet: the first run downloads it (170 MB).")
@@ -55,7 +98,17 @@ def draw_preview(experiment: Experiment, offers: Capabilities | None) -> float:
         draw_last_batch(experiment)
     if experiment.repeats < 3:
         st.caption(f"{counted(experiment.repeats, 'run')} an arm: a first look. A verdict needs 3.")
+    sure = experiment.measurement.until_sure
+    if sure and experiment.repeats == FEWEST_UNTIL_SURE:
+        st.caption(
+            f"Until sure ends after {FEWEST_UNTIL_SURE} repeats at the earliest, and no more are "
+            "allowed: allow 10 or more."
+        )
     return total
+
+
+def _up_to(experiment: Experiment) -> str:
+    return "up to " if experiment.measurement.until_sure else ""
 
 
 def _conditions(work: Workload) -> list[str]:
@@ -72,15 +125,33 @@ def _conditions(work: Workload) -> list[str]:
 
 
 def draw_order(experiment: Experiment, runs: list[RunSpec], seconds: list[float]) -> None:
-    """The order of the runs, the same in each cell of the grid, and how long each cell takes."""
+    """The order of the runs, the same in each cell of the grid, and how long each cell takes.
+
+    Arms that take turns stand side by side, one repeat after the other.
+    """
     cells: dict[tuple[str, int, str], list[int]] = {}
     for place, run in enumerate(runs):
         work = run.workload
-        cells.setdefault((work.model, work.batch_size, work.precision), []).append(place)
-    first = next(iter(cells.values()))
-    arms = {variant.name for variant in experiment.variants if variant.execution != "eager"}
-    badges = " ".join(badge(runs[place].variant, len(arms) > 1) for place in first)
-    st.markdown(f":small[:gray[Order of runs]]  \n{badges}")
+        precision: str = "that of the rung" if experiment.rungs else work.precision
+        cells.setdefault((work.model, work.batch_size, precision), []).append(place)
+    first = [runs[place] for place in next(iter(cells.values()))]
+    count = len(experiment.rungs or experiment.variants)
+    if experiment.rungs:
+        places = [*range(1, count + 1)]
+        order = [at for repeat in range(experiment.repeats) for at in places[:: (-1) ** repeat]]
+        badges = [_rung_badge(run, at) for run, at in zip(first, order, strict=True)]
+    else:
+        arms = {variant.name for variant in experiment.variants if variant.execution != "eager"}
+        badges = [badge(run.variant, len(arms) > 1) for run in first]
+    if experiment.measurement.protocol == "paired":
+        repeats = (badges[at : at + count] for at in range(0, len(badges), count))
+        shown = " \u2003 ".join(" :gray[|] ".join(repeat) for repeat in repeats)
+        title = "Order of runs; those with a line between them take turns, one epoch each"
+        if first[0].workload.task == "infer":
+            title = "Order of runs; those with a line between them take turns"
+    else:
+        shown, title = " ".join(badges), "Order of runs"
+    st.markdown(f":small[:gray[{title}]]  \n{shown}")
     if len(cells) == 1:
         return
     what, size = ("Function", "n") if runs[0].workload.is_function else ("Model", "Batch")
@@ -130,7 +201,7 @@ def draw_last_batch(experiment: Experiment) -> None:
             )
         st.segmented_control(
             "What to do with it",
-            ["Drop it", "dynamic=False", "Keep it"],
+            ["Drop it", *["dynamic=False"] * (not experiment.rungs), "Keep it"],
             required=True,
             key="run_last_batch",
             on_change=choose_last_batch,
@@ -153,6 +224,12 @@ def ready_at(seconds: float) -> str:
     if then.date() == now.date() + timedelta(days=1):
         return f"tomorrow at about {then:%H:%M}"
     return f"on {then.day} {then:%b} at about {then:%H:%M}"
+
+
+def _rung_badge(run: RunSpec, place: int) -> str:
+    """Its place in the list of the arms, or A and B of equal arms."""
+    color = "gray" if run.variant.execution == "eager" else "orange"
+    return f":{color}-badge[{run.measurement.side or place}]"
 
 
 def badge(variant: Variant, several: bool) -> str:

@@ -14,8 +14,18 @@ from typing import Any
 import streamlit as st
 
 from bench_core.capabilities import Capabilities
+from bench_core.ladder import arm_names
 from bench_core.presets import PRESETS
-from bench_core.spec import COMPILES, Execution, Experiment, SpecError, Variant, new_id
+from bench_core.spec import (
+    COMPILES,
+    NAMED_MODELS,
+    Execution,
+    Experiment,
+    Rung,
+    SpecError,
+    Variant,
+    new_id,
+)
 from pages.parts import draft
 
 MORE = "more…"
@@ -56,8 +66,9 @@ def load(experiment: Experiment) -> None:
         for name in ("model", "batch_size", "samples"):
             state.setdefault(key_of(name, kind), start[name])
     state.run_applied = values
+    state.run_rungs = experiment.rungs
     state.run_variants = {}
-    for variant in experiment.variants:
+    for variant in () if experiment.rungs else experiment.variants:
         add_variant(variant)
 
 
@@ -92,7 +103,9 @@ def follow_link(offers: Capabilities | None) -> str | None:
 def write_link(variants: list[Variant], offers: Capabilities | None) -> None:
     """Make the address a link to the form as it stands."""
     usual = offers.best_device if offers else "cpu"
-    state.run_link = draft.link_of(chosen_values(), variants, state.run_preset, usual)
+    state.run_link = draft.link_of(
+        chosen_values(), variants, state.run_preset, usual, state.run_rungs
+    )
     if state.run_link != _address():
         st.query_params.from_dict(state.run_link)
 
@@ -135,9 +148,15 @@ def load_preset() -> None:
 
 
 def use_kind() -> None:
-    """From the preset to a free choice of the other kind; what was chosen by hand stays."""
+    """From the preset to a free choice of the other kind; what was chosen by hand stays.
+
+    Rungs are the preset's, and no variants were chosen beside them: so all begins anew.
+    """
     state.run_preset = "custom"
-    use_device()
+    if state.run_rungs:
+        load_preset()
+    else:
+        use_device()
 
 
 def use_device() -> None:
@@ -148,6 +167,7 @@ def use_device() -> None:
         if state[key_of(name)] == state.run_applied[name]:
             state[key_of(name)] = value
     state.run_applied = fresh
+    state.run_rungs = made.rungs or state.run_rungs
 
 
 def add_further() -> None:
@@ -174,6 +194,27 @@ def cards() -> dict[int, Execution]:
     """The variants' cards that this kind can measure: their numbers and executions."""
     offered = draft.EXECUTIONS[state.run_kind]
     return {number: name for number, name in state.run_variants.items() if name in offered}
+
+
+def rung_words() -> list[str]:
+    """The arms of a preset with rungs, in full; as the command line takes them where invalid."""
+    rungs: tuple[Rung, ...] = state.run_rungs
+    try:
+        alone = Experiment(
+            models=NAMED_MODELS[:1],
+            batch_sizes=(1,),
+            variants=(rungs[0].variant,),
+            rungs=rungs,
+            device=state.run_device,
+        )
+    except SpecError:
+        return [rung.argument for rung in rungs]
+    return arm_names(alone)
+
+
+def of_rungs() -> set[str]:
+    """The workload's fields that the rungs set, so that nobody else does."""
+    return {name for rung in state.run_rungs for name in rung.workload}
 
 
 def chosen_variants() -> list[Variant | None]:
