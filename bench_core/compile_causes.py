@@ -147,11 +147,11 @@ def recompiled(case: Case) -> Iterator[Cause]:
         lost = math.fsum(at.seconds for at in late)
         if len(late) == len(reasons):
             told = [
-                f"{reason} ({case.pair.unit} {at.epoch}, {seconds_text(at.seconds)})"
+                f"{_plain_reason(reason)} ({case.pair.unit} {at.epoch}, {seconds_text(at.seconds)})"
                 for reason, at in zip(reasons, late, strict=True)
             ]
         else:
-            told = list(reasons)
+            told = [_plain_reason(reason) for reason in reasons]
         text = "; ".join(told[:MOST_NAMED]) + ("; and more." if len(told) > MOST_NAMED else ".")
         when = sorted({at.epoch for at in late})
         if late:
@@ -176,6 +176,11 @@ def recompiled(case: Case) -> Iterator[Cause]:
             ),
         )
         return
+
+
+def _plain_reason(reason: str) -> str:
+    """Without the numbers of frame and compile that lead it."""
+    return re.sub(r"^(\d+/\d+: )+", "", reason)
 
 
 def _blocks(case: Case) -> str:

@@ -206,8 +206,8 @@ class GraphBreak(Frozen):
 class Aftermath(Frozen):
     """Read when the timing is over. Shares are parts of the profiled steps' device time.
 
-    `device_busy_seconds` is how long a GPU worked in a mean profiled step. `breaks` are those of
-    the whole process, an evaluation's included.
+    `device_busy_seconds` is how long the device worked in a mean profiled step: a GPU's kernels, a
+    CPU's operators. `breaks` are those of the whole process, an evaluation's included.
     """
 
     event: Literal["aftermath"] = "aftermath"

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from bench_core.chart_frame import ORANGE, framed, label
 from bench_core.comparison import Comparison
-from bench_core.time_parts import IDLE, Parts
+from bench_core.time_parts import BETWEEN, Parts
 from bench_core.units import seconds_text
 
 # Areas only: two of them are too pale for lines. Each brings the colour of its text.
@@ -26,9 +26,9 @@ KIND_COLORS = {
     "copies": ("#86A9C4", "#111923"),
     "fusable": ("#A9C3D8", "#111923"),
     "other": ("#C6D6E3", "#111923"),
-    IDLE: ("#DFE7EE", "#111923"),
+    BETWEEN: ("#DFE7EE", "#111923"),
 }
-KIND_NAMES = {"matmul": "matrix products", "optimizer": "optimiser", IDLE: "waits for the host"}
+KIND_NAMES = {"matmul": "matrix products", "optimizer": "optimiser"}
 # Narrower parts, in per cent of the axis, have no room for their label, or for its name.
 LEAST_LABELLED = 7.0
 LEAST_NAMED = 22.0

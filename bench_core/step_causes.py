@@ -51,7 +51,7 @@ def data_wait(case: Case) -> Iterator[Cause]:
         )
     if share >= LEAST_WAIT:
         ratio = before.steps / after.steps
-        text += f" The steps alone are {percent_text(ratio, ratio * 0.98, ratio * 1.02)}."
+        text += f" The steps alone are {percent_text(ratio, ratio * 0.95, ratio * 1.05)}."
     # A model file may bring its own batches, which no worker can make.
     may_have_workers = not work.model.startswith(("file:", "yolov7")) and not work.loader_workers
     yield Cause(
@@ -170,7 +170,7 @@ def evaluation(case: Case) -> Iterator[Cause]:
 
 def launch_bound(case: Case) -> Iterator[Cause]:
     busy = busy_share(case.eager) if case.eager else None
-    if busy is None or busy >= BUSY:
+    if busy is None or busy >= BUSY or not case.pair.device.startswith("cuda"):
         return
     variant = case.pair.candidate.variant
     remedies = case.larger_batch()

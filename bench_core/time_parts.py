@@ -19,7 +19,8 @@ from bench_core.measured import Arm, Measured, cache_found
 # Kinds of work in a profiled step that compile leaves to the same kernels.
 LIBRARY = ("convolution", "matmul")
 UNTOUCHED = (*LIBRARY, "optimizer")
-IDLE = "idle"
+# What no operator takes: Python and the framework between them, on a GPU its wait for the host.
+BETWEEN = "between operators"
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def _wait(epoch: Epoch, device: str) -> float:
 def step_shares(arm: Arm) -> dict[str, float] | None:
     """Parts of an arm's step by kind of work, summing to 1; None where no run was profiled.
 
-    On a GPU `idle` is what the step takes beyond the GPU's own work: it waits to be told.
+    BETWEEN is what the step takes beyond the device's own work: it waits to be told.
     """
     profiled = [m.run.aftermath for m in arm.runs if m.run.aftermath and m.run.aftermath.shares]
     if not profiled:
@@ -104,13 +105,14 @@ def step_shares(arm: Arm) -> dict[str, float] | None:
     busy = busy_share(arm)
     if busy is None:
         return shares
-    return {**{kind: busy * share for kind, share in shares.items()}, IDLE: 1 - busy}
+    return {**{kind: busy * share for kind, share in shares.items()}, BETWEEN: 1 - busy}
 
 
 def busy_share(arm: Arm) -> float | None:
-    """Part of a step in which the GPU works; None on a CPU.
+    """Part of a step in which the device works: a GPU's kernels, a CPU's operators.
 
-    Seconds of kernels in profiled steps, which watching does not lengthen, by an unwatched step's.
+    By an unwatched step: watching makes the pauses longer, and a GPU's kernels not. None where
+    nothing was profiled.
     """
     found = [m.run.aftermath.device_busy_seconds for m in arm.runs if m.run.aftermath]
     busy = [seconds for seconds in found if seconds]

@@ -40,29 +40,32 @@ BOOKKEEPING = (
 
 class Profiled(NamedTuple):
     """`step_seconds`: a mean watched step, slower than an unwatched one. `device_busy_seconds`: how
-    long a GPU worked in it; None on a CPU.
+    long the device worked in it: a GPU's kernels, a CPU's operators. The rest is the host's.
     """
 
     shares: dict[str, float]
     step_seconds: float
-    device_busy_seconds: float | None
+    device_busy_seconds: float
 
 
 def profiled(step: Step, batches: Iterable[Any], device: torch.device) -> Profiled:
     """Run `step` on the batches, watched."""
     batches = list(batches)
     watched, seconds = watch(step, batches, device)
-    busy = None
+    events = watched.events()
     if device.type == "cuda":
         kernels = [
             (event.time_range.start, event.time_range.end)
-            for event in watched.events()
+            for event in events
             # An annotation spans its kernels and the pauses between them.
             if event.device_type == torch.autograd.DeviceType.CUDA
             and not getattr(event, "is_user_annotation", False)
         ]
-        busy = covered(kernels) / 1e6 / len(batches)
-    return Profiled(shares(watched.events(), device), seconds / len(batches), busy)
+        busy = covered(kernels)
+    else:
+        busy = sum(event.self_cpu_time_total for event in events)
+    steps = len(batches)
+    return Profiled(shares(events, device), seconds / steps, busy / 1e6 / steps)
 
 
 def watch(step: Step, batches: Sequence[Any], device: torch.device) -> tuple[profile, float]:
