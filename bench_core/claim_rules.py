@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
+from textwrap import shorten
 from typing import NamedTuple
 
 from bench_core import stats
@@ -29,6 +30,7 @@ from bench_core.units import (
 
 # An effect so small is none, as a ratio.
 NOTABLE = 0.02
+LONGEST_REASON = 160
 
 
 class Figure(NamedTuple):
@@ -202,13 +204,15 @@ def works(one: Measured) -> bool:
 
 
 def failed_words(failed: Sequence[Measured]) -> str:
-    reasons = [
-        f"{one.run.spec.workload.model}: {one.run.failure}. {one.run.reason or ''}".strip()
-        if one.run.status == "failed"
-        else f"{one.run.spec.workload.model}: compiled nothing, or other results than eager's."
-        for one in failed
-    ]
-    return few(list(dict.fromkeys(reasons)), " ")
+    """`resnet18: compile error. No C++ compiler ...`, each reason once."""
+    told = []
+    for one in failed:
+        run = one.run
+        why = f"{run.failure}. {run.reason or ''}".strip()
+        if run.status != "failed":
+            why = "compiled nothing, or its results differ from eager's."
+        told.append(f"{run.spec.workload.model}: {shorten(why, LONGEST_REASON, placeholder='...')}")
+    return few(list(dict.fromkeys(told)), " ")
 
 
 def crashed(claim: Claim, found: Evidence) -> Judgement | None:

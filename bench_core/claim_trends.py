@@ -34,13 +34,13 @@ MANY = 10
 # How the announcement weighs its two precisions.
 AMP_WEIGHT = 0.75
 FEWEST_EPOCHS = 4
-DESKTOP_GPU = re.compile(r"GeForce|TITAN", re.IGNORECASE)
+DESKTOP_GPU = re.compile(r"GeForce|TITAN|RTX ?[345]0[5-9]0", re.IGNORECASE)
 SERVER_GPU = re.compile(r"\b(?:A100|A800|A30|H100|H200|GH200|B200|V100|P100|T4|L4|L40S?)\b")
 TRANSFORMER = re.compile(
     r"vit|swin|deit|beit|bert|gpt|transformer|\bcait|\bxcit|\bcoat|\btwins|\bt5|llama"
 )
 CONVOLUTIONAL = re.compile(
-    r"resn[e]?[xs]?t|vgg|densenet|mobilenet|efficientnet|regnet|squeezenet|mnasnet|shufflenet|"
+    r"resne[xs]?t|vgg|densenet|mobilenet|efficientnet|regnet|squeezenet|mnasnet|shufflenet|"
     r"alexnet|inception|googlenet|convnext|darknet|yolo"
 )
 

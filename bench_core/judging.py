@@ -8,12 +8,15 @@ count so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+from collections.abc import Callable, Iterable
+from typing import TextIO
 
 from bench_core import claim_rules as rules
 from bench_core import claim_trends as trends
 from bench_core.claim_evidence import Evidence, Judgement, differences
 from bench_core.claims import Claim
+from bench_core.result_csv import RUN_BY_SPREADSHEETS
 
 # A nearest comparison differs from the claim in no more than this; others say nothing about it.
 MOST_DIFFERENCES = 2
@@ -75,3 +78,16 @@ def _nearest(claim: Claim, held: Evidence, found: Evidence) -> Judgement:
     work = pair.workload
     nearest = f"{work.model} on {pair.machine}, {work.size_text}: {pair.verdict_text}"
     return Judgement(claim, "not measured", f"Nearest: {nearest}.", f"differs in: {told}", (pair,))
+
+
+def write(out: TextIO, judgements: Iterable[Judgement]) -> None:
+    """One row a claim, for spreadsheets: none of its texts is run as a formula."""
+    table = csv.writer(out)
+    table.writerow(("id", "claim", "source", "url", "year", "status", "ours", "conditions"))
+    for one in judgements:
+        claim = one.claim
+        cells = (claim.id, claim.claim, claim.source, claim.url, claim.year, one.status, one.ours)
+        table.writerow(
+            f"'{cell}" if str(cell).startswith(RUN_BY_SPREADSHEETS) else cell
+            for cell in (*cells, one.conditions)
+        )

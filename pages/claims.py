@@ -6,7 +6,6 @@ gets measured. Nothing is judged but by runs under the claim's own conditions.
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections import Counter
@@ -19,8 +18,7 @@ from bench_core.claim_evidence import STATUSES, Evidence, Judgement, Status
 from bench_core.claim_experiments import NextStep, next_step
 from bench_core.claims import Claim, load
 from bench_core.estimates import KnownRun, estimate_seconds
-from bench_core.judging import judge
-from bench_core.result_csv import RUN_BY_SPREADSHEETS
+from bench_core.judging import judge, write
 from bench_core.run import ENDED
 from bench_core.spec import new_id
 from bench_core.store import Store
@@ -186,17 +184,8 @@ def queue_button(claim: Claim, step: NextStep, known: list[KnownRun]) -> None:
 
 
 def csv_of(judgements: list[Judgement]) -> bytes:
-    """Claims and judgements as a table for spreadsheets."""
     text = io.StringIO(newline="")
-    table = csv.writer(text)
-    table.writerow(("id", "claim", "source", "url", "year", "status", "ours", "conditions"))
-    for one in judgements:
-        claim = one.claim
-        cells = (claim.id, claim.claim, claim.source, claim.url, claim.year, one.status, one.ours)
-        table.writerow(
-            f"'{cell}" if str(cell).startswith(RUN_BY_SPREADSHEETS) else cell
-            for cell in (*cells, one.conditions)
-        )
+    write(text, judgements)
     return text.getvalue().encode("utf-8-sig")  # spreadsheets guess the encoding otherwise
 
 
