@@ -480,6 +480,146 @@ def inference_run(folder: Path, series: list[float], variant: Variant = EAGER) -
 
 
 @pytest.mark.parametrize(
+    ("saved", "epochs"),
+    [
+        ([-3.0, -1.0, -0.5], []),
+        ([-3.0, -1.0, 0.0, 2.0], [3]),
+        ([-1.0, -0.5, 0.2, 0.1, -0.3, 0.4], [3, 5, 6]),
+        ([1.0, 2.0], [1]),
+        ([1.0, -1.0], [1, 2]),
+        ([], []),
+    ],
+)
+def test_every_crossing_of_the_saved_seconds_is_marked(
+    saved: list[float], epochs: list[int]
+) -> None:
+    assert stats.crossings(saved) == epochs
+
+
+def test_change_points_are_where_a_level_that_lasts_begins() -> None:
+    there_and_back = [1.0] * 10 + [1.2] * 10 + [1.0] * 10
+    assert stats.change_points(there_and_back) == [10, 20]
+    assert stats.change_points([2.0] * 5 + [1.0] * 5) == [5]
+    assert stats.change_points([1.0] * 10 + [1.005] * 10) == []
+    assert stats.change_points([1.0] * 10 + [1.5] * 2 + [1.0] * 10) == []
+    assert stats.change_points([1.0, 3.0]) == []
+    # Levels of three are too short to be one where six must last.
+    assert stats.change_points([1.0] * 10 + [1.2] * 4 + [1.0] * 10) == [10, 14]
+    assert stats.change_points([1.0] * 10 + [1.2] * 4 + [1.0] * 10, shortest=6) == []
+
+
+# What the runs leave open
+
+
+def outlook(
+    baseline: list[float], candidate: list[float], before: list[float], after: list[float]
+) -> stats.Outlook:
+    """Three runs an arm and more, and their start-up excesses."""
+    view = stats.outlook(
+        stats.speedup(baseline, candidate), stats.geometric_mean(baseline), before, after
+    )
+    assert view is not None
+    return view
+
+
+def ends(band: stats.Band) -> list[float]:
+    return [band.low, band.high]
+
+
+def test_without_scatter_the_outlook_is_what_was_measured() -> None:
+    view = outlook([10.0] * 3, [8.0] * 3, [1.0], [71.0, 71.0])
+    assert view.gain_seconds == pytest.approx(2.0) and view.debt_seconds == pytest.approx(70.0)
+    assert ends(stats.break_even_interval(view)) == pytest.approx([35, 35])
+    assert ends(stats.saved_after(view, 100)) == pytest.approx([130, 130])
+    assert ends(stats.saved_after(view, 10)) == pytest.approx([-50, -50])
+    # 1 + 100 x 10 against 71 + 100 x 8 seconds.
+    assert ends(stats.mean_speedup(view, 100)) == pytest.approx([1001 / 871] * 2)
+
+
+def test_the_articles_shape_is_slower_over_10_epochs_and_faster_over_100() -> None:
+    # In eager epochs: 2.5 + 9 / 1.085 = 10.795 for ten, 2.5 + 99 / 1.085 = 93.744 for a hundred.
+    view = outlook([1.0] * 3, [1 / 1.085] * 3, [0.0], [2.5 - 1 / 1.085])
+    assert ends(stats.mean_speedup(view, 10)) == pytest.approx([0.92636] * 2, abs=1e-5)
+    assert ends(stats.mean_speedup(view, 100)) == pytest.approx([1.06673] * 2, abs=1e-5)
+    assert ends(stats.break_even_interval(view)) == pytest.approx([1.7125 / 0.085] * 2)
+
+
+def test_the_mean_speedup_of_very_many_epochs_has_the_interval_of_the_speedup() -> None:
+    baseline, candidate = [66.0, 66.2, 66.9], [31.0, 31.1, 31.9]
+    judged = stats.speedup(baseline, candidate)
+    view = outlook(baseline, candidate, [1.0], [70.0])
+    assert ends(stats.mean_speedup(view, 1e9)) == pytest.approx([judged.low, judged.high], rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "before", "after", "expected"),
+    [
+        (11.0, 0.0, 20.0, [math.inf, math.inf]),  # slower, and dearer to start
+        (10.0, 0.0, 20.0, [math.inf, math.inf]),  # nothing won
+        (9.0, 20.0, 0.0, [0.0, 0.0]),  # faster, and cheaper to start
+        (9.0, 0.0, 0.0, [0.0, 0.0]),
+        (11.0, 20.0, 0.0, [20.0, 20.0]),  # ahead until epoch 20
+        (9.0, 0.0, 20.0, [20.0, 20.0]),
+    ],
+)
+def test_the_break_even_interval_in_every_combination_of_signs(
+    candidate: float, before: float, after: float, expected: list[float]
+) -> None:
+    view = outlook([10.0] * 3, [candidate] * 3, [before], [after])
+    assert ends(stats.break_even_interval(view)) == pytest.approx(expected)
+
+
+def test_the_ends_of_the_break_even_come_from_the_ends_of_the_speedup() -> None:
+    # Logarithms 0.1 + -0.01, 0, 0.01 in both arms: 4 degrees of freedom, half width
+    # 2.776445 x sqrt(2 x 1e-4 / 3) = 0.022670; of it each arm's half moves the gain.
+    logs = [-0.01, 0.0, 0.01]
+    baseline = [10 * math.exp(log) for log in logs]
+    candidate = [10 * math.exp(log - 0.1) for log in logs]
+    half = 2.776445 * math.sqrt(2e-4 / 3)
+    gains = [10 * (math.exp(move / 2) - math.exp(-0.1 - move / 2)) for move in (half, -half)]
+    band = stats.break_even_interval(outlook(baseline, candidate, [0.0], [20.0]))
+    assert ends(band) == pytest.approx([20 / gain for gain in gains], rel=5e-3)
+
+
+def test_where_no_gain_is_possible_the_break_even_may_be_never() -> None:
+    view = outlook([10.0, 10.1, 10.2], [10.0, 10.05, 10.15], [0.0], [20.0])
+    band = stats.break_even_interval(view)
+    assert 0 < band.low < math.inf and band.high == math.inf
+    loser = outlook([10.0, 10.1, 10.2], [10.1, 10.15, 10.25], [20.0], [0.0])
+    band = stats.break_even_interval(loser)
+    assert 0 < band.low < math.inf and band.high == math.inf  # ahead for good is possible
+
+
+def test_starts_that_scatter_widen_the_break_even() -> None:
+    # Means of two drawn from 60 and 80 are 60, 70 or 80, each but the middle one in a quarter.
+    view = outlook([10.0] * 3, [8.0] * 3, [0.0], [60.0, 80.0])
+    assert ends(stats.break_even_interval(view)) == pytest.approx([30, 40])
+    assert ends(stats.saved_after(view, 50)) == pytest.approx([20, 40])
+    assert sorted(set(view.debt_seconds)) == pytest.approx([60, 70, 80])
+
+
+def test_a_first_look_leaves_everything_open() -> None:
+    assert stats.outlook(stats.speedup([2.0, 2.0], [1.0, 1.0]), 2.0, [0.0], [1.0]) is None
+
+
+def test_the_outlook_is_the_same_each_time() -> None:
+    arms = [10.0, 10.1, 10.2], [8.0, 8.1, 8.3]
+    first, second = (outlook(*arms, [0.1, 0.2], [60.0, 80.0]) for _ in range(2))
+    assert np.array_equal(first.gain_seconds, second.gain_seconds)
+    assert np.array_equal(first.debt_seconds, second.debt_seconds)
+
+
+@pytest.mark.parametrize("compare", [stats.speedup, stats.paired_speedup])
+def test_an_interval_that_decided_when_to_stop_is_wider_by_a_quarter(compare) -> None:
+    arms = [66.0, 66.2, 66.4], [61.0, 61.1, 61.3]
+    plain, stopped = compare(*arms), compare(*arms, until_sure=True)
+    assert stopped.half_width == pytest.approx(1.25 * plain.half_width)
+    assert stopped.ratio == plain.ratio
+    assert math.log(plain.high / plain.low) == pytest.approx(2 * plain.half_width)
+    assert compare([2.0], [1.0], until_sure=True).half_width is None
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: stats.steady_state([]), "epoch_seconds must be a flat list of at least one"),
@@ -505,6 +645,12 @@ def inference_run(folder: Path, series: list[float], variant: Variant = EAGER) -
         (lambda: stats.geometric_mean([1.0, 0.0]), r"values\[1\] must be above 0"),
         (lambda: stats.percentiles([1.0], [101]), "between 0 and 100, got 101"),
         (lambda: stats.seconds_saved([], [1.0]), "baseline_epochs must be a flat list"),
+        (lambda: stats.change_points([1.0, 0.0]), r"seconds\[1\] must be above 0"),
+        (lambda: outlook([2.0] * 3, [1.0] * 3, [], [1.0]), "baseline_excesses must be finite"),
+        (
+            lambda: outlook([2.0] * 3, [1.0] * 3, [0.0], [math.inf]),
+            r"candidate_excesses must be finite seconds, .* got \[inf\]",
+        ),
     ],
 )
 def test_bad_input_is_refused_with_its_value(call, message: str) -> None:
