@@ -8,6 +8,7 @@ exported page.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -79,16 +80,20 @@ MACHINE_STYLES = (
 
 
 def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
-    """The look of each arm by its name (`Variant.name`), whichever others are drawn beside it."""
+    """The look of each arm by its name (`Arm.name`), whichever others are drawn beside it.
+
+    A name without an execution (`fp32`, `threads 8`) is of a pair along another axis, whose
+    baseline comes first.
+    """
     styles, others = {}, 0
-    for arm in dict.fromkeys(arms):
-        if arm in ARM_STYLES:
-            styles[arm] = ARM_STYLES[arm]
+    for place, arm in enumerate(dict.fromkeys(arms)):
+        execution = re.split("[ ,]", arm)[0]
+        if arm in ARM_STYLES or (not place and execution not in ARM_STYLES):
+            styles[arm] = ARM_STYLES.get(arm, ARM_STYLES["eager"])
             continue
-        execution = arm.split(" ")[0]
         color = ARM_STYLES.get(execution, OTHER_ARM_STYLES[0]).color
         styles[arm] = OTHER_ARM_STYLES[others % len(OTHER_ARM_STYLES)]._replace(color=color)
-        if not others and execution not in arms:
+        if not others and execution not in set(arms) - {arm}:
             styles[arm] = styles[arm]._replace(dash="solid")
         others += 1
     return styles

@@ -97,12 +97,21 @@ class Comparison:
         ]
         return stats.first_look_band(arms[0], arms[1])
 
+    def baseline_start(self, cache: Cache | None) -> Cache | None:
+        """The start of the baseline beside a candidate from `cache`: alike, where it compiles too.
+
+        None is any: of a baseline without a cache, or without a run that started so.
+        """
+        alike = cache or "cold"
+        compiles = self.baseline.variant.cache and self.baseline.excesses(alike)
+        return alike if compiles else None
+
     def break_even(self, cache: Cache) -> stats.BreakEven | None:
         """From which epoch or iteration the candidate is ahead when it starts from `cache`.
 
         A variant that compiles nothing has no cache, so its start is neither cold nor warm.
         """
-        before = self.baseline.excess_seconds(None)
+        before = self.baseline.excess_seconds(self.baseline_start(cache))
         after = self.candidate.excess_seconds(cache if self.candidate.variant.cache else None)
         if before is None or after is None:
             return None
@@ -115,7 +124,7 @@ class Comparison:
 
     def outlook(self, cache: Cache | None) -> stats.Outlook | None:
         """What the runs leave open about gain and start-up from `cache`; None for a first look."""
-        before = self.baseline.excesses(None)
+        before = self.baseline.excesses(self.baseline_start(cache))
         after = self.candidate.excesses(cache if self.candidate.variant.cache else None)
         if not before or not after:
             return None
@@ -279,7 +288,7 @@ class Comparison:
         count = LONG_RUN[self.unit]
         starts = [self.candidate.excess_seconds(cache) for cache in ("cold", "off", None)]
         after = next((excess for excess in starts if excess is not None), None)
-        before = self.baseline.excess_seconds(None)
+        before = self.baseline.excess_seconds(self.baseline_start(self.first_start))
         if before is None or after is None:
             return ""
         whole = before + count * self.baseline.steady_seconds

@@ -16,7 +16,6 @@ import plotly.graph_objects as go
 
 from bench_core import stats
 from bench_core.chart_frame import (
-    ARM_STYLES,
     GRAY,
     MOST_POINTS,
     Style,
@@ -89,14 +88,6 @@ def mean_series(arm: Arm, cache: Cache | None = None) -> list[float]:
     return series
 
 
-def _styles(arms: Sequence[str]) -> dict[str, Style]:
-    """As `arm_styles`; a baseline, which comes first, is grey also where no execution names it."""
-    first, *others = dict.fromkeys(arms) or [""]
-    if not first or first.split(" ")[0] in ARM_STYLES:
-        return arm_styles(arms)
-    return {first: Style(GRAY, "solid", "circle"), **arm_styles(others)}
-
-
 def _unit_of(drawn: Sequence[Line | Saved]) -> str:
     return drawn[0].unit if drawn else "epoch"
 
@@ -111,7 +102,7 @@ def epoch_seconds(
     others; of many the medians of stretches, with all of the spikes pale behind them.
     """
     figure = go.Figure()
-    styles = _styles([line.arm for line in lines])
+    styles = arm_styles([line.arm for line in lines])
     of_iterations = _unit_of(lines) == "iteration"
     longest = max((max(line.seconds) for line in lines if len(line.seconds)), default=1.0)
     size, unit = axis_unit(longest if of_iterations else max(longest, 1.0))
@@ -216,7 +207,8 @@ class Saved:
     @classmethod
     def of(cls, pair: Comparison, cache: Cache | None) -> Saved | None:
         """The candidate's runs that started from `cache` (None: all) against the baseline's."""
-        after, before = mean_series(pair.candidate, cache), mean_series(pair.baseline)
+        after = mean_series(pair.candidate, cache)
+        before = mean_series(pair.baseline, pair.baseline_start(cache))
         if not after or not before:
             return None
         # Of runs that found their cache partly warm no start can be told.
@@ -282,7 +274,7 @@ def seconds_saved(
     interval as a bar on the line of no difference.
     """
     figure = go.Figure()
-    styles = _styles([baseline, *(curve.arm for curve in curves)])
+    styles = arm_styles([baseline, *(curve.arm for curve in curves)])
     measured = max((len(curve.seconds) for curve in curves), default=0)
     last = max(epochs or 1, measured)
     ends = [abs(end) for curve in curves for end in (*curve.seconds, curve.at(last) or 0.0)]
@@ -388,7 +380,7 @@ def cumulative_seconds(
     lie on each other: `seconds_saved` shows the difference.
     """
     figure = go.Figure()
-    styles = _styles([line.arm for line in lines])
+    styles = arm_styles([line.arm for line in lines])
     totals = [np.concatenate([[0.0], np.cumsum(line.seconds)]) for line in lines]
     size, unit = axis_unit(max((total[-1] for total in totals), default=0.0) or 1.0)
     last = max([epochs or 1, *(len(line.seconds) for line in lines)])
@@ -561,7 +553,7 @@ def absolute_seconds_by_batch(
 ) -> go.Figure:
     """Seconds of a steady epoch by batch size, a bar an arm: what a ratio alone does not tell."""
     figure = go.Figure()
-    styles = _styles([bar.arm for bar in bars])
+    styles = arm_styles([bar.arm for bar in bars])
     size, unit = axis_unit(max((bar.seconds for bar in bars), default=1.0))
     sizes = sorted({bar.batch_size for bar in bars})
     for place, (arm, style) in enumerate(styles.items()):

@@ -230,7 +230,7 @@ not_told = (chosen.candidate, chosen.baseline)[len(pairs) == 1 :]
 for sentence in unmet_sentences(*not_told):
     st.markdown(f":yellow[:material/warning:] {plain(sentence)}")
 for doubt in doubts_of_pair(chosen):
-    if doubt.kind != "not got":
+    if doubt.kind not in ("not got", "differs besides"):  # told apart
         st.markdown(f":small[:gray-badge[{plain(doubt.label)}] {plain(doubt.sentence)}]")
 if chosen.candidate.parity and not has_loss(chosen):  # else it stands beside the losses
     st.caption(plain(parity_text(chosen.candidate.parity)))

@@ -34,7 +34,8 @@ def cards_of(
         cards = _of_training(chosen, pairs, machines, view, log)
     else:
         cards = _of_inference(chosen, pairs, machines)
-    cards.append(partial(parts_card, chosen, store))
+    if not chosen.workload.is_function:  # it has no parts
+        cards.append(partial(parts_card, chosen, store))
     # The matrix is of one batch size and one variant: those of the chosen pair.
     alike = [pair for pair in pairs if like(pair.candidate.runs[0].run, chosen)]
     failed = [
@@ -45,9 +46,10 @@ def cards_of(
     ]
     if len(alike) > 1 or failed:
         cards.append(partial(matrix_card, chosen, alike, failed, machines))
-    cards.append(partial(diagnosis_card, chosen, store))
-    cards.append(partial(planner_card, chosen))
-    cards.append(partial(projection_card, chosen))
+    if "side" not in chosen.axis:  # equal arms are worth nothing
+        cards.append(partial(diagnosis_card, chosen, store))
+        cards.append(partial(planner_card, chosen))
+        cards.append(partial(projection_card, chosen))
     if chosen.unit == "epoch":
         cards.append(partial(charts.epochs_card, chosen, log))
         if charts.has_loss(chosen):

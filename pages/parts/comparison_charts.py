@@ -140,7 +140,10 @@ def cumulative_card(chosen: Comparison, log: bool) -> None:
     """Seconds since the start of both arms, from a cold cache or none if that was measured."""
     cold = chosen.candidate.mean_series("cold") or chosen.candidate.mean_series("off")
     lines = [
-        figures.Line(chosen.baseline.name, chosen.baseline.mean_series()),
+        figures.Line(
+            chosen.baseline.name,
+            chosen.baseline.mean_series(chosen.baseline_start(chosen.first_start)),
+        ),
         figures.Line(chosen.candidate.name, cold or chosen.candidate.mean_series()),
     ]
     even = chosen.break_even_cold if cold and chosen.differs else None

@@ -114,9 +114,12 @@ def choose(
 ) -> Choice:
     """Draw the rows of pills and the popover. Nothing chosen in a row of pills means all of it.
 
-    `usual` is the axis that is taken where the address names none.
+    `usual` is the axis that is taken where the address names none. Where nothing was measured there
+    is nothing to choose.
     """
     ended = [one for one in measured if one.epochs]
+    if not ended:
+        return Choice(usual, tuple(measured), narrowed=False)
     works = [one.run.spec.workload for one in ended]
     with st.container(horizontal=True, vertical_alignment="center"):
         here = {one.run.machine for one in ended}
@@ -138,7 +141,7 @@ def choose(
         axes += [usual_axis] if usual_axis not in axes else []
         names = state_of("axis", usual_axis)
         names = names if names in axes else usual_axis
-        sizes = "input sizes" if works and kind_of(works[0]) == "Functions" else "batch sizes"
+        sizes = "input sizes" if kind_of(works[0]) == "Functions" else "batch sizes"
         arms = arms_of(with_axis(ended, names.split(",")), tuple(names.split(",")), usual)
         baseline = state_of("baseline")
         if baseline not in arms:  # of another axis, or of an old link

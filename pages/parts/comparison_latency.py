@@ -129,7 +129,7 @@ def arms_table(chosen: Comparison, pairs: Sequence[Comparison]) -> int | None:
                 width=112 if all(pair.speedup.verdict for pair in cell) else 140,
                 alignment="right",
             ),
-            "Pays off from": st.column_config.TextColumn(width=144),
+            "Pays off from": st.column_config.TextColumn(width=206),
             "Not as asked": st.column_config.TextColumn(
                 width=190, help="What the variant asked for and did not get."
             ),

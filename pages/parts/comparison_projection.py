@@ -78,7 +78,11 @@ def mean_text(pair: Comparison, count: int) -> str:
 
 def _seconds(pair: Comparison, count: int) -> tuple[float | None, float | None]:
     """Wall seconds of so many epochs of both arms."""
-    starts = pair.baseline.excess_seconds(None), pair.candidate.excess_seconds(pair.first_start)
+    start = pair.first_start
+    starts = (
+        pair.baseline.excess_seconds(pair.baseline_start(start)),
+        pair.candidate.excess_seconds(start),
+    )
     steady = pair.baseline.steady_seconds, pair.candidate.steady_seconds
     before, after = (
         None if start is None else start + count * one
@@ -113,9 +117,8 @@ def even_text(pair: Comparison) -> str:
     even = pair.break_even(cache or "cold")
     if even is None or even.exact is None or even.epoch is None:
         return ""
-    seconds = (pair.baseline.excess_seconds(None) or 0.0) + even.exact * (
-        pair.baseline.steady_seconds
-    )
+    excess = pair.baseline.excess_seconds(pair.baseline_start(cache)) or 0.0
+    seconds = excess + even.exact * pair.baseline.steady_seconds
     ends = pair.break_even_interval(cache or "cold")
     within = f" (95 %: {ends_text(ends)})" if ends else ""
     number = two_digits(even.epoch) if even.projected else even.epoch

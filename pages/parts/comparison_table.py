@@ -13,6 +13,7 @@ import streamlit as st
 from bench_core.chart_frame import GRAY
 from bench_core.comparison import Comparison
 from bench_core.doubts import doubts_of_pair
+from bench_core.measured import PLAIN_VALUES
 from bench_core.run import Run
 from bench_core.units import count_text, seconds_text
 from pages.parts.comparison_words import (
@@ -43,7 +44,8 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     All of one kind of workload, so of one unit.
     """
     baseline, unit = pairs[0].baseline.name, pairs[0].unit
-    size = "Input size" if pairs[0].workload.is_function else "Batch"
+    of_function = pairs[0].workload.is_function
+    size = "Input size" if of_function else "Batch"
     base_time = f"{baseline[0].upper()}{baseline[1:]} {unit}" if len(baseline) < 12 else "Baseline"
     along_variant = pairs[0].axis == ("variant",)
     arm = "Variant" if along_variant else "Arm"
@@ -76,7 +78,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
         hidden.add("Precision")
     conditions = varying_conditions(pairs)
     if any(conditions):
-        frame.insert(5, "Conditions", conditions)
+        frame.insert(list(frame).index("95 % interval") + 1, "Conditions", conditions)
     # Styler formats a value without its row. Equal ratios have equal digits but for a coincidence.
     ratios = {pair.speedup.ratio: speedup_cells(pair)[0] for pair in pairs}
     verdicts = [pair.speedup.verdict for pair in pairs]
@@ -100,9 +102,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
         height="content" if len(pairs) <= ROWS_WITHOUT_SCROLLING else 560,
         alt=f"Comparisons with their speedup, its interval and the {unit} from which they pay off",
         column_config={
-            "Model": st.column_config.TextColumn(
-                width=124 if pairs[0].workload.is_function else 98, pinned=True
-            ),
+            "Model": st.column_config.TextColumn(width=124 if of_function else 98, pinned=True),
             "Machine": st.column_config.MultiselectColumn(
                 width=74,
                 options=list(machines),
@@ -111,11 +111,11 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
             size: st.column_config.NumberColumn(width=52 if size == "Batch" else 84),
             arm: variant_column(
                 [pair.candidate.name for pair in pairs],
-                width=90 if unit == "epoch" else 130,
+                width=190 if not along_variant else 90 if unit == "epoch" else 130,
             ),
             "Precision": st.column_config.TextColumn(width=74),
             "Conditions": st.column_config.TextColumn(
-                width=94, help="Where rows differ beyond model, machine, batch size and variant."
+                width=110, help="Where rows differ beyond model, machine, batch size and variant."
             ),
             "Speedup": st.column_config.NumberColumn(
                 width=74,
@@ -131,7 +131,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
                 f"far single {unit}s move the ratio, and no verdict rests on it.",
             ),
             "Pays off from": st.column_config.TextColumn(
-                width=150 if unit == "epoch" else 206, help=PAYS_OFF[unit]
+                width=150 if unit == "epoch" else 290 if of_function else 206, help=PAYS_OFF[unit]
             ),
             "Warm cache": st.column_config.TextColumn(
                 width=84 if unit == "epoch" else 138,
@@ -267,7 +267,7 @@ def _workload(pair: Comparison) -> dict[str, object]:
 
 
 def _condition(name: str, value: object) -> str:
-    if name in ("precision", "variant"):
+    if name in PLAIN_VALUES:
         return str(value)
     return f"{name} {'default' if value is None else value}"
 

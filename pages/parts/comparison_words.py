@@ -13,7 +13,6 @@ from bench_core.measured import Arm
 from bench_core.pairing import Comparisons
 from bench_core.run import Run
 from bench_core.sizes import sizes_text, sizes_that_pay
-from bench_core.spec import Cache
 from bench_core.stats import BreakEven
 from bench_core.units import (
     EN_DASH,
@@ -80,7 +79,8 @@ def _means_sentences(pairs: Sequence[Comparison]) -> list[str]:
 
 
 def _listed_means(found: Means) -> str:
-    return ", ".join(f"{mean.name} {ratio_text(mean.ratio)}" for mean in found.means)
+    parts = [f"{mean.name} {ratio_text(mean.ratio)}" for mean in found.means]
+    return ("; " if any("," in part for part in parts) else ", ").join(parts)
 
 
 def _sweep_detail(pairs: Sequence[Comparison]) -> str:
@@ -107,7 +107,7 @@ def _where(pair: Comparison, pairs: Sequence[Comparison]) -> str:
         lambda one: one.workload.size_text,
         lambda one: one.workload.precision,
     ):
-        if len({of(one) for one in pairs}) > 1:
+        if len({of(one) for one in pairs}) > 1 and of(pair) not in ", ".join(words):
             words.append(of(pair))
     return ", ".join(words)
 
@@ -248,11 +248,13 @@ def pays_off_cells(pair: Comparison) -> tuple[str, str]:
     """
     if reason := nothing_shown_text(pair):
         return reason, ""
-    cold, warm = _even(pair.break_even_cold, pair.unit), _even(pair.break_even_warm, pair.unit)
-    start: Cache = "cold" if pair.break_even("cold") else "off"
-    ends = pair.break_even_interval(start) if cold and pair.break_even_cold else None
-    within = ends_text(ends).replace(" to ", EN_DASH) if ends else ""
-    return f"{cold} ({within})" if within and within != cold else cold, warm
+    even = pair.break_even_cold
+    cold, warm = _even(even, pair.unit), _even(pair.break_even_warm, pair.unit)
+    if even is None or even.kind not in ("epoch", "ahead until"):
+        return cold, warm
+    ends = pair.break_even_interval("cold" if pair.break_even("cold") else "off")
+    low, _, high = (ends_text(ends) if ends else "").partition(" to ")
+    return f"{cold} ({low}{EN_DASH}{high})" if high else cold, warm
 
 
 def even_from_text(pair: Comparison) -> str:
