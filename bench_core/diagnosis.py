@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from bench_core import compile_causes, step_causes
-from bench_core.cause import Case, Cause, Kind
+from bench_core.cause import Case, Cause, Kind, percent
 from bench_core.comparison import Comparison
 from bench_core.events import Epoch
 from bench_core.measured import Measured
+from bench_core.units import seconds_text
 
 KINDS: dict[Kind, Callable[[Case], Iterator[Cause]]] = {
     "data wait": step_causes.data_wait,
@@ -45,6 +46,30 @@ def diagnose(pair: Comparison, others: Sequence[Measured] = ()) -> list[Cause]:
     case = Case(pair, tuple(others))
     found = [cause for find in KINDS.values() for cause in find(case)]
     return sorted(found, key=lambda cause: -(cause.seconds if cause.seconds is not None else -1))
+
+
+def gain_text(pair: Comparison, others: Sequence[Measured] = ()) -> str:
+    """Where a gain comes from: what became shorter, and how much of what compile can touch."""
+    case = Case(pair, tuple(others))
+    before, after = case.before, case.after
+    text = (
+        f"An {pair.unit} is {seconds_text(before.epoch - after.epoch)} shorter: the model's steps "
+        f"take {seconds_text(after.steps)} instead of {seconds_text(before.steps)}"
+    )
+    if before.data_wait:
+        text += (
+            f", the wait for data {seconds_text(after.data_wait)} instead of "
+            f"{seconds_text(before.data_wait)}"
+        )
+    touchable = case.ceilings.touchable
+    if not touchable or pair.candidate.variant.execution != "compile":
+        return f"{text}."
+    can, did = touchable * before.steps, before.steps - after.steps
+    much = f"{percent(did / can)} of" if did < can else "more than"
+    return (
+        f"{text}. The steps' gain is {much} the {seconds_text(can)} that compile can touch in them "
+        "(an estimate)."
+    )
 
 
 def with_steps(pair: Comparison, epochs: Mapping[int, Sequence[Epoch]]) -> Comparison:

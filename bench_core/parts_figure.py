@@ -66,7 +66,11 @@ def time_parts(
             figure.add_bar(
                 y=rows,
                 x=percent,
-                text=[f"{one:.0f}\u00a0%" if one >= LEAST_LABELLED else "" for one in percent],
+                # On the hatch no label can be read.
+                text=[
+                    f"{one:.0f}\u00a0%" if one >= LEAST_LABELLED and part != "compiling" else ""
+                    for one in percent
+                ],
                 customdata=[seconds_text(one) for one in seconds],
                 name=part,
                 orientation="h",
@@ -91,14 +95,14 @@ def time_parts(
                 orientation="h",
                 marker={"color": color},
                 textfont={"color": ink},
-                showlegend=wide >= 1,
+                showlegend=False,  # there are too many of them: named in the bar and on hover
                 hovertemplate="%{x:.1f} %",
             )
         rows.insert(1, inside)
     framed(figure, title, uirevision, f"% of the {rows[0]} {unit}", "")
     figure.update_traces(textangle=0, constraintext="none", textposition="inside")
     figure.update_traces(insidetextanchor="middle", cliponaxis=False)
-    figure.update_layout(barmode="stack", hovermode="y unified")
+    figure.update_layout(barmode="stack", hovermode="y unified", legend_traceorder="normal")
     figure.update_xaxes(rangemode="tozero", showgrid=True, gridcolor="rgba(128,138,150,.18)")
     figure.update_yaxes(categoryorder="array", categoryarray=rows[::-1], showgrid=False)
     return figure

@@ -7,7 +7,7 @@ to drawing, so that pressing twice queues once.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -16,9 +16,9 @@ from bench_core import capabilities, worker
 from bench_core.cause import Cause
 from bench_core.chart_frame import CONFIG
 from bench_core.comparison import Comparison
-from bench_core.diagnosis import diagnose, with_steps
+from bench_core.diagnosis import diagnose, gain_text, with_steps
 from bench_core.estimates import estimate_seconds
-from bench_core.parts_figure import parts_title, time_parts
+from bench_core.parts_figure import KIND_NAMES, parts_title, time_parts
 from bench_core.remedies import Remedy
 from bench_core.spec import new_id
 from bench_core.store import Store
@@ -30,24 +30,31 @@ from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent.parent
 MOST_CAUSES = 4
+# A ceiling above this limits nothing.
+MOST_TELLING = 10.0
 BAR_HEIGHT = 46
 
 
 def diagnosis_card(pair: Comparison, store: Store) -> None:
     """The causes in order, each with what would show its effect."""
-    causes = diagnose(_with_steps(pair, store), measured_runs(store, store.runs()))
+    pair = _with_steps(pair, store)
+    others = measured_runs(store, store.runs())
+    causes = diagnose(pair, others)
     faster = pair.differs and pair.speedup.ratio > 1
     with st.container(border=True, gap="small", height="stretch"):
-        title = "Where it comes from" if faster else "Why not faster, and what to try"
-        st.markdown(f"**{title}**")
+        if faster:
+            st.markdown("**Where it comes from, and what holds it back**")
+            st.markdown(plain(gain_text(pair, others)))
+        else:
+            st.markdown("**Why not faster, and what to try**")
         if not causes:
-            st.markdown("Nothing stands out: no part of the step, the data or the compiling.")
+            st.markdown("Nothing stands out in the step, the data or the compiling.")
             return
         limits = ceilings(pair.baseline)
-        if pair.unit == "epoch" and limits.epoch and limits.epoch < 10:
+        if pair.unit == "epoch" and limits.epoch and limits.epoch < MOST_TELLING:
             st.caption(
-                f"An epoch of this can become at most about {ratio_text(limits.epoch)} faster by "
-                "compiling: an estimate from its parts."
+                f"Compiling can make this epoch at most about {ratio_text(limits.epoch)} faster: "
+                "an estimate from its parts."
             )
         for cause in causes[:MOST_CAUSES]:
             _draw(cause, pair, store)
@@ -127,21 +134,27 @@ def parts_card(pair: Comparison, store: Store) -> None:
     arms = [(pair.baseline.name, before), (pair.candidate.name, after)]
     figure = time_parts(arms, shares, unit=pair.unit, title=title)
     figure.update_layout(height=110 + BAR_HEIGHT * (3 if shares else 2))
-    caption = _caption(pair, before, after, shares is not None)
+    caption = _caption(pair, before, after, shares)
     with st.container(border=True, gap="xsmall", height="stretch"):
         st.markdown(f"**{plain(title)}**")
         st.caption(plain(caption))
         st.plotly_chart(figure, key="time_parts", config=CONFIG, alt=f"{title}. {caption}")
 
 
-def _caption(pair: Comparison, before: Parts, after: Parts, profiled: bool) -> str:
-    words = [f"Parts of a mean steady {pair.unit} in per cent of {pair.baseline.name}'s."]
+def _caption(
+    pair: Comparison, before: Parts, after: Parts, shares: Mapping[str, float] | None
+) -> str:
+    words = [f"Parts of a mean steady {pair.unit} in per cent of that of {pair.baseline.name}."]
     if after.compiling or before.compiling:
         count = counted(after.count, pair.unit)
         words.append(f"Compiling is spread over the {count} measured.")
-    if profiled:
-        words.append("Dark shades of the step are what compile leaves as it is (an estimate).")
-    return " ".join(words)
+    if shares:
+        told = sorted(shares.items(), key=lambda item: -item[1])
+        named = [f"{KIND_NAMES.get(one, one)} {part:.0%}" for one, part in told if part >= 0.005]
+        words.append(
+            f"Its steps, profiled: {', '.join(named)}. Dark shades: what compile leaves as it is."
+        )
+    return " ".join(words).replace("%", "\u00a0%")
 
 
 def _with_steps(pair: Comparison, store: Store) -> Comparison:
