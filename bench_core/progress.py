@@ -7,13 +7,14 @@ epochs or iterations: warm-up and compiling would make every forecast too long.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from bench_core.estimates import known_run, seconds_of_runs
 from bench_core.events import Epoch
 from bench_core.measured import FIRST_ITERATIONS, Measured, measure
-from bench_core.estimates import known_run, seconds_of_runs
 from bench_core.run import ENDED, Run
 from bench_core.spec import COMPILES, Execution, RunSpec
 from bench_core.units import NO_BREAK, counted, duration_text, seconds_text
@@ -38,6 +39,13 @@ class Phase(NamedTuple):
 
 def phases(measured: Measured, now: float) -> list[Phase]:
     """The parts of a run in the order in which they happen, each with its standing at `now`."""
+    if measured.run.waits_for_its_turn:
+        return [
+            Phase(f"{part.text}, waiting for its turn", "to come")
+            if part.standing == "now"
+            else part
+            for part in phases(_at_its_turn(measured), now)
+        ]
     run, ended = measured.run, measured.run.status in ENDED
     phase = run.phase or "starting"
     parts = [
@@ -60,6 +68,16 @@ def phases(measured: Measured, now: float) -> list[Phase]:
         reached = [part for part in parts if part.standing == "done"]
         return [*reached, Phase(word, "failed" if run.status == "failed" else "to come")]
     return parts
+
+
+def _at_its_turn(measured: Measured) -> Measured:
+    """As it will stand when its turn has come."""
+    run = measured.run
+    if not run.phase_epoch:
+        return replace(measured, run=replace(run, phase="starting", phase_epoch=None))
+    left = len(measured.series_seconds) < run.spec.is_done_after
+    turn = replace(run, phase="epoch" if left else "after timing", phase_epoch=run.phase_epoch + 1)
+    return replace(measured, run=turn)
 
 
 def _environment(run: Run, phase: str) -> Phase:
@@ -161,14 +179,29 @@ def clock_text(seconds: float) -> str:
     return duration_text(whole) if whole > 120 else f"{whole}{NO_BREAK}s"
 
 
+def place_text(runs: Sequence[Run], running: Run) -> str:
+    """`Run 2 of 4`, `Pair 3 of at most 12`: which of the experiment's runs this one is."""
+    measurement = running.spec.measurement
+    bound = "at most " if measurement.until_sure else ""
+    if measurement.protocol == "sequential" or running.protocol_note:
+        place = [run.number for run in runs].index(running.number) + 1
+        return f"Run {place} of {bound}{len(runs)}"
+    rounds = [(run.cell, run.spec.measurement.repeat) for run in runs]
+    one = (running.cell, measurement.repeat)
+    word = "Pair" if rounds.count(one) == 2 else "Round"
+    every = list(dict.fromkeys(rounds))
+    return f"{word} {every.index(one) + 1} of {bound}{len(every)}"
+
+
 # The time left
 
 
 def expected_seconds(measured: Sequence[Measured]) -> dict[int, float]:
     """Seconds that each run of an experiment takes in all, by its number, as far as can be told.
 
-    From an earlier run of the same kind, else from what ended runs teach the estimate. Give all
-    runs in their order. Changes only when a run ends.
+    From an earlier run of the same kind, else from what ended runs teach the estimate. Of runs that
+    take turns each has its share of their time. Give all runs in their order. Changes only when a
+    run ends.
     """
     known = [
         lesson
@@ -178,12 +211,14 @@ def expected_seconds(measured: Sequence[Measured]) -> dict[int, float]:
     guesses = seconds_of_runs([one.run.spec for one in measured], known)
     expected: dict[int, float] = {}
     lasted: dict[object, float] = {}
+    turns = Counter(one.run.round for one in measured if one.run.round)
     for one, guess in zip(measured, guesses, strict=True):
         run = one.run
         kind = (_arm(run.spec), run.spec.variant.cache, run.spec.is_done_after)
         expected[run.number] = lasted.get(kind, guess)
         if run.status == "done" and run.started_at and run.ended_at:
-            lasted[kind] = run.ended_at - run.started_at
+            arms = turns[run.round] if run.round else 1
+            lasted[kind] = (run.ended_at - run.started_at) / arms
     return expected
 
 
@@ -197,6 +232,7 @@ def seconds_left(
     """
     usual_seconds: dict[object, float] = {}
     left: dict[int, float] = {}
+    turns = sum(one.run.status == "running" for one in measured)
     for one in measured:
         run = one.run
         quiet = quiet_seconds(one)
@@ -204,28 +240,29 @@ def seconds_left(
             left[run.number] = expected[run.number]
         elif run.status == "running":
             usual = quiet or usual_seconds.get(_arm(run.spec))
-            left[run.number] = _running_left(one, expected[run.number], quiet, usual, now)
+            elapsed = (now - (run.started_at or now)) / turns
+            unspent = max(expected[run.number] - elapsed, 0.0)
+            left[run.number] = _running_left(one, unspent, quiet, usual, now)
         if quiet:
             usual_seconds[_arm(run.spec)] = quiet
     return left
 
 
 def _running_left(
-    one: Measured, whole: float, quiet: float | None, usual: float | None, now: float
+    one: Measured, unspent: float, quiet: float | None, usual: float | None, now: float
 ) -> float:
     run, limit = one.run, one.run.spec.measurement.max_seconds
     to_come = max(0, run.spec.is_done_after - len(one.series_seconds))
-    elapsed = now - (run.started_at or now)
     if usual is None:
-        return max(whole - elapsed, 0.0)
+        return unspent
     # What is told in one piece: an epoch, or the iterations of a block.
     piece = min(to_come, 1 if one.unit == "epoch" or not one.epochs else _calls(one.epochs[-1]))
     in_this_piece = now - run.phase_since if run.phase == "epoch" and run.phase_since else 0.0
     left = to_come * usual - min(in_this_piece, piece * usual)
     if quiet is None:  # start-up is still ahead
-        left = max(left, whole - elapsed)
+        left = max(left, unspent)
     if limit and one.epochs:
-        left = min(left, limit - (now - one.epochs[0].started_at))
+        left = min(left, limit - in_this_piece - sum(map(_whole_seconds, one.epochs)))
     return max(left, 0.0)
 
 
@@ -256,11 +293,15 @@ def _whole_seconds(epoch: Epoch) -> float:
 
 def share_done(measured: Sequence[Measured], left: Mapping[int, float], now: float) -> float:
     """How much of the experiment's time is over, 0 to 1."""
-    spent = sum(
-        (one.run.ended_at or now) - one.run.started_at for one in measured if one.run.started_at
-    )
+    spent = measuring_seconds([one.run for one in measured], now)
     whole = spent + sum(left.values())
     return min(1.0, max(0.0, spent / whole)) if whole > 0 else 1.0
+
+
+def measuring_seconds(runs: Sequence[Run], now: float) -> float:
+    """Seconds in which at least one of the runs was measured, up to `now`."""
+    begun = [replace(run, ended_at=run.ended_at or now) for run in runs if run.started_at]
+    return sum(end - start for start, end in _busy(begun))
 
 
 def _arm(spec: RunSpec) -> object:
@@ -328,6 +369,8 @@ def _one_as_of(one: Measured, moment: float) -> Measured:
 
 
 def _in_epoch(run: Run, epoch: Epoch, moment: float) -> Run:
+    if moment < epoch.started_at and run.round and epoch.epoch > 1:
+        return replace(run, phase="waiting", phase_epoch=epoch.epoch - 1, phase_since=moment)
     if moment < epoch.started_at:
         phase = "priming" if run.priming_seconds and epoch.epoch == 1 else "data"
         return replace(

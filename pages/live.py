@@ -12,13 +12,15 @@ from pathlib import Path
 
 import streamlit as st
 
+from bench_core.ladder import arm_names
+from bench_core.progress import measuring_seconds
 from bench_core.run import Run
 from bench_core.spec import Experiment
 from bench_core.store import Store
 from bench_core.units import count_text, counted, duration_text
 from pages.parts import live_cards, live_charts
 from pages.parts.kinds import model_text
-from pages.parts.live_endings import draw_answers, draw_failures, draw_left_out
+from pages.parts.live_endings import draw_answers, draw_failures, draw_left_out, draw_protocol
 from pages.parts.live_metrics import draw_metrics
 from pages.parts.live_reading import (
     Reading,
@@ -43,9 +45,10 @@ def newest(store: Store) -> Experiment | None:
     return next(iter(store.experiments(limit=1)), None)
 
 
-def stop(number: int) -> None:
+def stop(numbers: list[int]) -> None:
     with Store() as store:
-        store.stop(number=number)
+        for number in numbers:
+            store.stop(number=number)
 
 
 def empty_queue(numbers: list[int]) -> None:
@@ -78,7 +81,8 @@ def title_of(reading: Reading) -> str:
     if work.task == "infer" and not work.is_function:
         models += " inference"
     machine = next((run.machine for run in reading.runs if run.machine), experiment.device)
-    first, *others = dict.fromkeys(variant.name for variant in experiment.variants)
+    names = arm_names(experiment) if experiment.rungs else [v.name for v in experiment.variants]
+    first, *others = dict.fromkeys(names)
     arms = [first, *others] if len(others) <= 2 else [first, f"{len(others)} others"]
     return f"{models} on {machine}: {' against '.join(arms)}"
 
@@ -94,8 +98,11 @@ def conditions_of(reading: Reading) -> str:
         words.append("forward and backward" if work.backward else str(work.grad_mode))
     words += [
         counted(spec.is_done_after, work.unit),
+        f"{'at most ' * bool(experiment.measurement.until_sure)}"
         f"{counted(experiment.repeats, 'run')} an arm",
     ]
+    if experiment.measurement.protocol == "paired":
+        words.append("arms take turns")
     return " · ".join(words)
 
 
@@ -153,22 +160,22 @@ if not reading.replay:
 
 # Buttons name the runs they were drawn for: a second press never stops the run after that.
 with header(title_of(reading)):
-    running = reading.running.run if reading.running else None
+    running = [one.run.number for one in reading.taking_turns]
     if reading.replay:
         st.button("End the replay", icon=":material/stop_circle:", on_click=end_replay)
     elif reading.active and not VIEW_ONLY:
         if running:
             with Store() as store:
-                stopping = store.stop_requested(running.number)
+                stopping = all(map(store.stop_requested, running))
             st.button(
                 "Stopping" if stopping else "Stop",
                 icon=":material/stop_circle:",
                 key="stop",
                 on_click=stop,
-                args=(running.number,),
+                args=(running,),
                 disabled=stopping,
-                help="Stops this run within 5 seconds and frees the device. What was measured is "
-                "kept.",
+                help=f"Stops {'this run' if len(running) == 1 else 'the runs that take turns'} "
+                "within 5 seconds and frees the device. What was measured is kept.",
             )
         if reading.queued:
             st.button(
@@ -195,7 +202,7 @@ with header(title_of(reading)):
 def ended_line(reading: Reading) -> str:
     runs = reading.runs
     ends = [run.ended_at for run in runs if run.ended_at]
-    spent = sum(run.ended_at - run.started_at for run in runs if run.started_at and run.ended_at)
+    spent = measuring_seconds(runs, reading.now)
     words = [counted(len(runs), "run")]
     words += [duration_text(spent)] if spent else []
     words += [f"ended {when_text(max(ends), reader_zone())}"] if ends else []
@@ -245,6 +252,7 @@ if len(names) > 1:
         st.caption(ended_line(reading))
 
 draw_answers(reading)
+draw_protocol(reading)
 draw_failures(reading, VIEW_ONLY)
 draw_left_out(reading)
 
@@ -274,8 +282,7 @@ def tick(experiment: Experiment, drawn: Reading) -> None:
         if now.active and not now.replay:
             wake_worker()
         needs = live_cards.needs_of(store, now)
-    if now.running:
-        live_cards.draw_phases(now.running, now.now)
+    live_cards.draw_phases(now)
     if now.active:
         live_cards.draw_progress(now, needs)
     draw_metrics(cell_of(now, cell.name), now, needs)

@@ -17,7 +17,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bench_core.paths import CHECKOUT, logs_dir
-from bench_core.spec import Experiment, Variant
+from bench_core.spec import Experiment, Rung, Variant
 from bench_core.store import Store
 from pages.parts import live_reading
 from pages.parts.text import plain
@@ -518,7 +518,7 @@ def test_a_break_even_beyond_what_is_measured_is_on_the_chart(store: Store) -> N
 def test_an_arm_without_a_cache_is_drawn_with_its_break_even(store: Store) -> None:
     at = live(called(store, (EAGER, ONEDNN), repeats=3, iterations=300))
     [even] = re.findall(r"Even at (iteration \d+); ", said(at))
-    assert f"Pays off from {even}." in said(at)
+    assert re.search(rf"Pays off from {even} \(95 %: \d+ to \d+\)\.", said(at))
     assert charts(at)[1]["layout"]["annotations"][0]["text"] == f"even at {even}"
 
 
@@ -605,3 +605,52 @@ def test_a_replay_of_inference_goes_by_its_blocks(
     at.session_state.replaying = (experiment.id, now - 60)
     at.run()
     assert "first look" in said(at)
+
+
+# Arms that take turns
+
+
+def taking_turns(store: Store, **planted: Any) -> Experiment:
+    """In the second pair compile has its turn, and eager rests."""
+    experiment = planted_experiment(
+        store, protocol="paired", repeats=12, epochs=10, measured=2, **planted
+    )
+    for phase in ("epoch", "waiting"):
+        run = plant_run(store, experiment.id, epochs=4, status="running")
+        store.set_phase(run.number, phase, 4 + (phase == "epoch"))
+    return experiment
+
+
+def test_arms_that_take_turns_are_shown_side_by_side_and_stopped_together(store: Store) -> None:
+    experiment = taking_turns(store, until_sure=2.0)
+    at = live(experiment)
+    progress = at.get("progress")[0].proto.text.replace("\\", "")
+    assert progress.startswith("Pair 2 of at most 12 · turn of compile, warm · at most about ")
+    lines = said(at).splitlines()
+    [resting] = [line for line in lines if line.startswith("**eager**")]
+    assert "gray-badge[epoch 5 of 10, waiting for its turn]" in resting
+    [measuring] = [line for line in lines if line.startswith("**compile, warm**")]
+    assert "blue-badge[:material/sync: epoch 5 of 10]" in measuring
+    assert "at most 12 runs an arm · arms take turns" in said(at)
+    assert not any("Sure" in line or "sure after" in line for line in lines)
+    press(at, "Stop")
+    assert [store.stop_requested(run.number) for run in store.running()] == [True, True]
+    assert "Stopping" in buttons(at)
+
+
+def test_the_end_says_how_sure_it_came_to_be_and_who_could_not_take_turns(store: Store) -> None:
+    experiment = planted_experiment(
+        store, protocol="paired", repeats=12, until_sure=3.0, measured=8
+    )
+    store.remove_queued(run.number for run in store.queued())
+    store.set_protocol_note(3, "measured one after the other: two *processes* do not fit")
+    at = live(experiment)
+    assert "Sure after 4 of at most 12 pairs: ±" in said(at)
+    assert "Run 3: measured one after the other: two *processes* do not fit" in said(at)
+
+
+def test_equal_arms_are_told_apart_by_their_side(store: Store) -> None:
+    at = live(planted_experiment(store, rungs=(Rung(side="A"), Rung(side="B"))))
+    assert title(at) == "resnet101 on T4: eager A against eager B"
+    assert metrics(at)["Steady epoch"][1].startswith("eager A 66")
+    assert len(charts(at)[0]["data"]) >= 6

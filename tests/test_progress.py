@@ -13,8 +13,10 @@ from bench_core.progress import (
     as_of,
     clock_text,
     expected_seconds,
+    measuring_seconds,
     moment_after,
     phases,
+    place_text,
     quiet_seconds,
     seconds_left,
     share_done,
@@ -88,7 +90,7 @@ def test_filling_the_cache_and_waiting_for_the_machine_are_phases(store: Store) 
     _, one, now = compiling(store, epochs=0)
     priming = replace(one.run, phase="priming", phase_since=now - 9)
     assert words(replace(one, run=priming), now)["filling the cache, 9 s so far"] == "now"
-    waiting = replace(one.run, phase="waiting")
+    waiting = replace(one.run, phase="waiting", phase_epoch=None)
     standing = words(replace(one, run=waiting), now)
     assert standing["waiting for another measurement on this machine"] == "now"
     assert standing["data"] == "to come"
@@ -309,3 +311,70 @@ def test_a_replay_of_inference_goes_block_by_block(store: Store) -> None:
     assert later.epochs == (first, second)
     assert words(later, third.started_at + 0.01)["iteration 27 of 60"] == "now"
     assert "exported in 41.0 s" in words(later, third.started_at + 0.01)
+
+
+# Arms that take turns
+
+
+def taking_turns(store: Store, **planted) -> list[Measured]:
+    """One pair ended; in the second eager rests after 4 of 10 epochs and compile has its turn."""
+    experiment = planted_experiment(
+        store, protocol="paired", repeats=12, measured=2, ended_ago_seconds=900, **planted
+    )
+    for phase in ("epoch", "waiting"):  # B goes before A in every second pair
+        run = plant_run(store, experiment.id, epochs=4, status="running")
+        store.set_phase(run.number, phase, 4 + (phase == "epoch"))
+    return measured(store, experiment)
+
+
+def test_an_arm_at_rest_says_so_and_is_told_from_a_machine_that_is_taken(store: Store) -> None:
+    runs = taking_turns(store)
+    now = runs[2].run.phase_since or 0.0
+    assert words(runs[2], now)["epoch 5 of 10"] == "now"
+    assert words(runs[3], now)["epoch 5 of 10, waiting for its turn"] == "to come"
+    fresh = replace(runs[3].run, phase_epoch=0, prepared=None, activity=None)
+    standing = words(measure(fresh, []), now)
+    assert next(iter(standing)) == "environment, waiting for its turn"
+    whole = replace(runs[3].run, phase_epoch=10)
+    standing = words(measure(whole, store.epochs([1])[1]), now)
+    assert standing["after timing, waiting for its turn"] == "to come"
+
+
+def test_pairs_are_counted_and_runs_where_there_are_none(store: Store) -> None:
+    runs = [one.run for one in taking_turns(store)]
+    assert place_text(runs, runs[3]) == "Pair 2 of 12"
+    alone = replace(runs[3], protocol_note="two processes do not fit")
+    assert place_text(runs, alone) == "Run 4 of 24"
+
+
+def test_until_sure_counts_are_the_most_there_can_be(store: Store) -> None:
+    runs = [one.run for one in taking_turns(store, until_sure=2.0)]
+    assert place_text(runs, runs[3]) == "Pair 2 of at most 12"
+
+
+def test_the_time_of_a_pair_is_counted_once(store: Store) -> None:
+    runs = taking_turns(store)
+    first = [replace(one.run, started_at=100.0, ended_at=ended) for one, ended in
+             zip(runs[:2], (160.0, 170.0), strict=True)]  # fmt: skip
+    assert measuring_seconds(first, now=500.0) == 70.0
+    pair = [replace(one, run=run) for one, run in zip(runs[:2], first, strict=True)]
+    expected = expected_seconds([*pair, *runs[2:]])
+    # Compile of pair 2 is warm, of another kind than the cold start of pair 1.
+    assert expected[runs[3].run.number] == 30.0, "half of what the pair took with eager in it"
+    now = (runs[2].run.phase_since or 0.0) + 5
+    at_work, at_rest = (left(runs, now)[runs[n].run.number] for n in (2, 3))
+    quiet = quiet_seconds(runs[2])
+    assert quiet is not None
+    assert at_work == pytest.approx(6 * quiet - 5, rel=0.01)
+    assert at_rest == pytest.approx(6 * (quiet_seconds(runs[3]) or 0.0), rel=0.01)
+
+
+def test_a_replay_shows_who_had_the_turn(store: Store) -> None:
+    planted_experiment(store, protocol="paired", repeats=1)
+    first, second = (measure(run, store.epochs([run.number])[run.number]) for run in store.runs())
+    start = first.epochs[0].started_at
+    # Compile ran between eager's first epoch and its second.
+    gap = [epoch.changed(started_at=start + 400.0 * n) for n, epoch in enumerate(first.epochs)]
+    [then] = as_of([measure(replace(first.run, ended_at=start + 9000), gap)], start + 200)
+    assert then.run.waits_for_its_turn
+    assert then.run.phase_epoch == 1

@@ -7,15 +7,23 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from bench_core import worker
-from bench_core.measured import Measured
-from bench_core.progress import Standing, expected_seconds, phases, seconds_left, share_done
+from bench_core.estimates import length_text
+from bench_core.measured import Arm
+from bench_core.pairing import setting_of
+from bench_core.progress import (
+    Standing,
+    expected_seconds,
+    phases,
+    place_text,
+    seconds_left,
+    share_done,
+)
 from bench_core.run import Run
 from bench_core.store import Store
 from bench_core.units import (
     NO_BREAK,
     counted,
     duration_text,
-    estimate_text,
 )
 from pages.parts.kinds import model_text
 from pages.parts.live_reading import (
@@ -67,12 +75,15 @@ def _left_of_others(store: Store, ids: Sequence[str]) -> dict[int, float]:
     return left
 
 
-def draw_phases(one: Measured, now: float) -> None:
-    words = []
-    for phase in phases(one, now):
-        color, icon = BADGES[phase.standing]
-        words.append(f":{color}-badge[{icon}{plain(phase.text)}]")
-    st.markdown(" ".join(words))
+def draw_phases(reading: Reading) -> None:
+    """A line a running run; arms that take turns have their name in front."""
+    running = reading.taking_turns
+    for one in running:
+        words = [f"**{plain(_arm_text(one.run, reading))}**"] if len(running) > 1 else []
+        for phase in phases(one, reading.now):
+            color, icon = BADGES[phase.standing]
+            words.append(f":{color}-badge[{icon}{plain(phase.text)}]")
+        st.markdown(" ".join(words))
 
 
 def draw_progress(reading: Reading, needs: Mapping[int, float]) -> None:
@@ -84,16 +95,19 @@ def draw_progress(reading: Reading, needs: Mapping[int, float]) -> None:
     own = {run.number: needs[run.number] for run in runs if run.number in needs}
     ahead = [number for number in needs if number not in own and number < max(own, default=0)]
     if running:
-        place = f"Run {runs.index(running.run) + 1} of {len(runs)}"
-        words = [place, plain(running.run.spec.variant.name_with_cache)]
+        words = [place_text(runs, running.run)]
+        if len(reading.taking_turns) == 1:
+            words.append(plain(running.run.spec.variant.name_with_cache))
+        else:
+            words.append(f"turn of {plain(_arm_text(running.run, reading))}")
     else:
-        words = [f"Run {len(runs) - len(own) + 1} of {len(runs)} is next"]
+        words = [f"{place_text(runs, reading.queued[0])} is next"]
         if ahead:
             words.append(f"waiting for {counted(len(ahead), 'run')} of other experiments")
         elif not reading.replay and not worker.alive():
             words.append("the worker is not running")
     seconds = sum(own.values()) + sum(needs[number] for number in ahead)
-    words.append(f"{estimate_text(seconds)} left")
+    words.append(f"{length_text(reading.experiment, seconds)} left")
     st.progress(share_done(reading.measured, own, reading.now), text=" · ".join(words))
 
 
@@ -113,7 +127,7 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
         words = [model_text(work.model), work.size_text]
         words += [work.precision] * (work.precision != "fp32")
         rows["Run"].append(" · ".join(words))
-        rows["Variant"].append([_arm(run)])
+        rows["Variant"].append([_arm_text(run, reading)])
         if run.status == "running":
             rows[""].append("now")
             rows["Starts"].append(f"{_minutes(needs[run.number])} left")
@@ -122,7 +136,7 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
             rows[""].append(str(place))
             rows["Starts"].append(f"in {_minutes(clock)}" if clock else "next")
         clock += needs[run.number]
-    arms = list(dict.fromkeys(_arm(run) for run in waiting))
+    arms = list(dict.fromkeys(_arm_text(run, reading) for run in waiting))
     st.dataframe(
         rows,
         hide_index=True,
@@ -138,10 +152,13 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
     )
 
 
-def _arm(run: Run) -> str:
+def _arm_text(run: Run, reading: Reading) -> str:
     """`eager`, `compile`, `compile, warm`: a cold cache is what a start has by itself."""
+    own = run.experiment_id == reading.experiment.id
+    names = reading.experiment.axis if own else ("variant",)
     variant = run.spec.variant
-    return f"{variant.name}, {variant.cache}" if variant.cache in ("warm", "off") else variant.name
+    name = Arm(variant.arm, (), setting_of(run.spec, names)).name
+    return f"{name}, {variant.cache}" if variant.cache in ("warm", "off") else name
 
 
 def _minutes(seconds: float) -> str:

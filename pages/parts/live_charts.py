@@ -100,7 +100,7 @@ def _drawn(figure: Figure, title: str, caption: str) -> Drawn:
 
 
 def _series_chart(cell: Cell, count: int, place: str) -> Drawn:
-    lines = [Line.of(one) for one in cell.measured if one.epochs]
+    lines = [Line.of(one, cell.arm_name(one)) for one in cell.measured if one.epochs]
     unit = cell.unit
     what = {"epoch": "Seconds per epoch", "iteration": "Latency of each iteration"}[unit]
     if not lines:
@@ -118,7 +118,7 @@ def _series_chart(cell: Cell, count: int, place: str) -> Drawn:
 
 def steady_seconds(cell: Cell) -> dict[str, float]:
     """Seconds of a steady epoch or iteration by arm, of the arms that have a steady state."""
-    arms = {name: _arms(cell, name)[0] for name in _names(cell)}
+    arms = {name: _arms(cell, name)[0] for name in cell.arms}
     return {name: arm.steady_seconds for name, arm in arms.items() if arm.medians}
 
 
@@ -204,7 +204,7 @@ def _candidates(cell: Cell) -> list[tuple[str, Cache | None, list[float]]]:
 
     Without a cache where all runs of an arm found theirs partly warm.
     """
-    arms = _names(cell)
+    arms = list(cell.arms)
     pair = cell.candidate
     now = pair.candidate.name if pair else None
     arms.sort(key=lambda arm: arm != now)
@@ -217,16 +217,11 @@ def _candidates(cell: Cell) -> list[tuple[str, Cache | None, list[float]]]:
     return [one for one in found if one[2]]
 
 
-def _names(cell: Cell) -> list[str]:
-    return list(dict.fromkeys(one.run.spec.variant.name for one in cell.measured))
-
-
 def _arms(cell: Cell, name: str) -> list[Arm]:
     """The arm as it is compared, if it is by now; then the arm with all of its runs."""
     sides = (arm for pair in cell.comparisons for arm in (pair.baseline, pair.candidate))
     compared = [arm for arm in sides if arm.name == name][:1]
-    runs = tuple(one for one in cell.measured if one.run.spec.variant.name == name)
-    return [*compared, *(Arm(one.run.spec.variant.arm, runs) for one in runs[:1])]
+    return [*compared, cell.arm(cell.arms[name])]
 
 
 def _mean_epochs(cell: Cell, name: str, cache: Cache | None = None) -> list[float]:
@@ -246,7 +241,7 @@ def _steps_chart(steps: Mapping[str, Sequence[float]], place: str) -> Drawn:
 
 def steady_latencies(cell: Cell) -> dict[str, list[float]]:
     """Of all steady iterations by arm, its runs in a row; the arm of the answer comes last."""
-    arms = {name: _arms(cell, name)[0] for name in _names(cell)}
+    arms = {name: _arms(cell, name)[0] for name in cell.arms}
     found = {
         name: [seconds for one in arm.runs for seconds in one.steady_seconds]
         for name, arm in arms.items()

@@ -16,6 +16,7 @@ from bench_core.spec import Experiment
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.store import Store
 from bench_core.units import bytes_text, counted
+from bench_core.until_sure import outcome_text
 from pages.parts.live_reading import Reading, cell_names
 from pages.parts.text import plain
 
@@ -103,6 +104,24 @@ def _who(places: list[int]) -> str:
     if len(places) > 2 and last - first == len(places) - 1:
         return f"Runs {first} to {last}"
     return f"Runs {', '.join(map(str, places[:-1]))} and {last}"
+
+
+def draw_protocol(reading: Reading) -> None:
+    """How sure the answers came to be, and why arms did not take turns that were to."""
+    names = cell_names(reading.experiment, reading.runs)
+    several = len(set(names.values())) > 1
+    lines = []
+    for cell in dict.fromkeys(names.values()):
+        measured = [one for one in reading.measured if names[one.run.number] == cell]
+        if outcome := outcome_text(reading.experiment, measured):
+            lines.append(f"{cell}: {outcome}" if several else outcome[0].upper() + outcome[1:])
+    notes: dict[str, list[int]] = {}
+    for place, run in enumerate(reading.runs, start=1):
+        if run.protocol_note:
+            notes.setdefault(run.protocol_note, []).append(place)
+    lines += [f"{_who(places)}: {note}" for note, places in notes.items()]
+    if lines:
+        st.caption("  \n".join(map(plain, lines)))
 
 
 FIRST_LOOK_ICON = ":gray[:material/search:]"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import streamlit as st
 
 from bench_core.comparison import Comparison
-from bench_core.measured import PERCENTILES, Arm, Measured
+from bench_core.measured import PERCENTILES, Arm
 from bench_core.progress import clock_text
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import (
@@ -103,13 +104,10 @@ def _so_far(cell: Cell, pair: Comparison | None, needs: Mapping[int, float]) -> 
 
 
 def _why_no_answer(cell: Cell, needs: Mapping[int, float]) -> str:
-    arms: dict[str, list[Measured]] = {}
-    for one in cell.measured:
-        arms.setdefault(one.run.spec.variant.name, []).append(one)
-    if len(arms) == 1:
+    if len(cell.arms) == 1:
         return "only one variant"
     wait = 0.0
-    for arm, runs in arms.items():
+    for arm, runs in cell.arms.items():
         unfailed = [one for one in runs if one.run.status != "failed"]
         if any(one.steady.first is not None for one in unfailed):
             continue
@@ -202,18 +200,15 @@ def _arms(cell: Cell, pair: Comparison | None) -> tuple[Arm | None, Arm | None]:
     """
     if pair:
         return pair.candidate, pair.baseline
-    arms: dict[str, list[Measured]] = {}
-    for one in cell.measured:
-        if one.epochs:
-            arms.setdefault(one.run.spec.variant.name, []).append(one)
-    known = {name: Arm(runs[0].run.spec.variant.arm, tuple(runs)) for name, runs in arms.items()}
+    begun = {name: [one for one in runs if one.epochs] for name, runs in cell.arms.items()}
+    known = {name: cell.arm(runs) for name, runs in begun.items() if runs}
     baseline = known.pop(cell.baseline, None)
     return next(reversed(known.values()), None), baseline
 
 
 def _steady_only(arm: Arm | None) -> Arm | None:
     steady = tuple(one for one in arm.runs if one.steady.first is not None) if arm else ()
-    return Arm(arm.variant, steady) if arm and steady else None
+    return replace(arm, runs=steady) if arm and steady else None
 
 
 def _beside(baseline: Arm | None, text: str) -> str:
@@ -224,7 +219,7 @@ def _first_call(cell: Cell, pair: Comparison | None, now: float) -> tuple[str, s
     for one in cell.measured:
         run = one.run
         if run.status == "running" and run.phase == "epoch" and not one.epochs:
-            name = run.spec.variant.name
+            name = cell.arm_name(one)
             return clock_text(now - (run.phase_since or now)), f"{name}, so far"
     arm, baseline = _arms(cell, pair)
     below = _beside(baseline, seconds_text(baseline.first_seconds()) if baseline else "")

@@ -15,8 +15,8 @@ from typing import TypeVar
 import streamlit as st
 
 from bench_core.comparison import Comparison
-from bench_core.measured import Measured, measure
-from bench_core.pairing import Axis, comparisons
+from bench_core.measured import Arm, Measured, measure
+from bench_core.pairing import Axis, comparisons, setting_of
 from bench_core.progress import as_of, moment_after
 from bench_core.run import ENDED, Run
 from bench_core.spec import Experiment
@@ -61,8 +61,15 @@ class Reading:
         return [one.run for one in self.measured]
 
     @property
+    def taking_turns(self) -> list[Measured]:
+        """The running ones: several where arms take turns."""
+        return [one for one in self.measured if one.run.status == "running"]
+
+    @property
     def running(self) -> Measured | None:
-        return next((one for one in self.measured if one.run.status == "running"), None)
+        """The one whose turn it is."""
+        at_rest = {one.run.number: one.run.waits_for_its_turn for one in self.taking_turns}
+        return min(self.taking_turns, key=lambda one: at_rest[one.run.number], default=None)
 
     @property
     def queued(self) -> list[Run]:
@@ -80,16 +87,16 @@ class Reading:
     @property
     def drawn(self) -> Hashable:
         """Changes when the page must be drawn again and not only its clocks."""
-        running, speed = self.running, REPLAY_SPEED if self.replay else 1.0
+        running, speed = self.taking_turns, REPLAY_SPEED if self.replay else 1.0
         seen: Hashable = None
         if running and self.replay:  # epochs may pass faster than a page is drawn
-            pause = 1.0 if running.unit == "epoch" else BLOCK_SECONDS
+            pause = 1.0 if running[0].unit == "epoch" else BLOCK_SECONDS
             seen = self.now // (pause * speed)
         elif running:
-            seen = len(running.epochs)
+            seen = tuple((one.run.number, len(one.epochs)) for one in running)
         return (
             self.state,
-            (running.run.number, seen) if running else None,
+            seen,
             tuple((run.number, run.status) for run in self.others),
             self.now // (QUEUE_SECONDS * speed),
         )
@@ -137,7 +144,8 @@ def _unended(store: Store, run: Run) -> Measured:
 
 def _too_soon(run: Run, known: Measured) -> bool:
     """Whether the block that is measured now began shortly after what is known was read."""
-    if known.unit == "epoch" or run.phase != known.run.phase or len(known.epochs) < FIRST_BLOCKS:
+    timed = {run.phase, known.run.phase} <= {"epoch", "waiting"}  # it is so by turns
+    if known.unit == "epoch" or not timed or len(known.epochs) < FIRST_BLOCKS:
         return False
     return (run.phase_since or 0.0) - (known.run.phase_since or 0.0) < BLOCK_SECONDS
 
@@ -154,8 +162,27 @@ class Cell:
 
     name: str
     measured: tuple[Measured, ...]
-    baseline: str
+    axis: Axis
     comparisons: tuple[Comparison, ...]
+
+    @property
+    def baseline(self) -> str:
+        return self.axis.baseline_name
+
+    @property
+    def arms(self) -> dict[str, list[Measured]]:
+        """The runs of each arm by its name, in the order of the arms' first runs."""
+        arms: dict[str, list[Measured]] = {}
+        for one in self.measured:
+            arms.setdefault(self.arm_name(one), []).append(one)
+        return arms
+
+    def arm_name(self, one: Measured) -> str:
+        return self.arm([one]).name
+
+    def arm(self, runs: Sequence[Measured]) -> Arm:
+        """The arm that these runs are of."""
+        return self.axis.arm(setting_of(runs[0].run.spec, self.axis.names), runs)
 
     @property
     def unit(self) -> str:
@@ -164,7 +191,7 @@ class Cell:
     @property
     def candidate(self) -> Comparison | None:
         """The comparison of the arm that is measured now, else of the fastest one."""
-        running = [m.run.spec.variant.name for m in self.measured if m.run.status == "running"]
+        running = [self.arm_name(m) for m in self.measured if m.run.status == "running"]
         for pair in self.comparisons:
             if pair.candidate.name in running:
                 return pair
@@ -178,12 +205,13 @@ class Cell:
 
 def cell_names(experiment: Experiment, runs: Sequence[Run]) -> dict[int, str]:
     """The cell of each run by its number, in words that tell the cells apart."""
-    names = {}
+    names, differs = {}, experiment.axis
     for run in runs:
         work = run.spec.workload
-        words = [model_text(work.model), work.size_text]
-        if len(experiment.precisions) > 1:
-            words.append(work.precision)
+        # What the arms differ in by themselves tells no cells apart.
+        words = [model_text(work.model)]
+        words += [work.size_text] * ("batch_size" not in differs)
+        words += [work.precision] * (len(experiment.precisions) > 1)
         names[run.number] = " · ".join(words)
     return names
 
@@ -200,7 +228,7 @@ def cell_of(reading: Reading, name: str) -> Cell:
         return comparisons(so_far, axis).pairs
 
     pairs = kept("live_pairs", (reading.experiment.id, key), compare)
-    return Cell(name, measured, axis.baseline_name, pairs)
+    return Cell(name, measured, axis, pairs)
 
 
 def followed_cell(reading: Reading) -> str:
@@ -223,7 +251,7 @@ def latest_steps(store: Store, cell: Cell) -> dict[str, tuple[float, ...]]:
 
     Epochs in which something was compiled are left out as long as there are others.
     """
-    latest = {one.run.spec.variant.name: one for one in cell.measured if one.epochs}
+    latest = {cell.arm_name(one): one for one in cell.measured if one.epochs}
     steps: dict[str, tuple[float, ...]] = {}
     for arm, one in latest.items():
         epochs = store.epochs([one.run.number], steps=True)[one.run.number][: len(one.epochs)]
