@@ -14,6 +14,7 @@ from string import Template
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from bench_core.cause import Cause
 from bench_core.chart_frame import CONFIG, machine_styles
 from bench_core.chart_titles import epochs_title, training_caption
 from bench_core.comparison import Comparison
@@ -109,6 +110,7 @@ def report_html(
     *,
     address: str = "",
     answer: tuple[str, str] | None = None,
+    causes: Sequence[Cause] = (),
     worth: Iterable[str] = (),
     now: float | None = None,
 ) -> str:
@@ -116,8 +118,8 @@ def report_html(
 
     `machines`: all of the store in the order of their first run, which gives them their colours.
     `answer`: title and sentences of all comparisons as the page says them; else those of the
-    chosen pair. `worth`: what a planner said. `address`: where the same view is live. `now`: Unix
-    seconds that stand in it as its date.
+    chosen pair. `causes`: its diagnosis. `worth`: what a planner said. `address`: where the same
+    view is live. `now`: Unix seconds that stand in it as its date.
     """
     title, detail = answer or (chosen.headline, chosen.detail)
     chosen_runs = [*chosen.baseline.runs, *chosen.candidate.runs]
@@ -125,6 +127,7 @@ def report_html(
         _section("Comparisons", _comparisons(found.pairs, chosen)),
         _section(f"Charts: {_pair_name(chosen)}", _charts(found.pairs, chosen, machines)),
         _section("What speaks against it", _doubts(found.pairs, chosen)),
+        _section("Why, and what to try", _causes(causes)),
         _section("What it is worth", _sentences(worth)),
         _section("The runs of this pair", _runs(chosen_runs)),
         _section("What was measured", _specs(chosen)),
@@ -237,6 +240,21 @@ def _doubts(pairs: Sequence[Comparison], chosen: Comparison) -> str:
             {"Comparison": _pair_name(pair), "Doubt": doubt.sentence}
             for pair in ordered
             for doubt in doubts_of_pair(pair)
+        ]
+    )
+
+
+def _causes(causes: Sequence[Cause]) -> str:
+    """What would change most first, as the diagnosis orders them."""
+    return _table(
+        [
+            {
+                "Cause": cause.title,
+                "How sure": cause.sure,
+                "Why": cause.text,
+                "Next": cause.next_step,
+            }
+            for cause in causes
         ]
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bench_core import pairing
+from bench_core.diagnosis import diagnose
 from bench_core.doubts import doubts_of_pair
 from bench_core.measured import Measured, measure
 from bench_core.pairing import Comparisons, LeftOut
@@ -166,6 +167,19 @@ def test_it_brings_what_it_needs_and_forbids_itself_the_rest(store: Store) -> No
     text = report_html(found, found.pairs[0], ["T4"])
     assert text.count("plotly.js v") == 1 and "showSendToCloud" in text
     assert 'plotlyServerURL": "https' not in text
+
+
+def test_the_causes_stand_in_their_order_with_what_to_try(store: Store) -> None:
+    planted_experiment(store)
+    runs = measured_in(store)
+    found = pairing.comparisons(runs)
+    causes = diagnose(found.pairs[0], runs)
+    assert causes
+    page = report_of(found, causes=causes)
+    places = [page.words.index(cause.title) for cause in causes]
+    assert places == sorted(places)
+    for cause in causes:
+        assert cause.text in page.words and cause.next_step in page.words
 
 
 def test_a_first_look_has_no_interval_and_sizes_share_a_chart(store: Store) -> None:

@@ -8,9 +8,13 @@ from collections.abc import Sequence
 import streamlit as st
 
 from bench_core.comparison import LONG_RUN, Comparison
+from bench_core.diagnosis import diagnose, with_steps
 from bench_core.pairing import Comparisons
 from bench_core.planner import worth
+from bench_core.report import report_html
+from bench_core.store import Store
 from pages.parts.comparison_words import answer
+from pages.parts.measured import measured_runs
 
 
 def report_button(found: Comparisons, chosen: Comparison, machines: Sequence[str]) -> None:
@@ -23,8 +27,10 @@ def report_button(found: Comparisons, chosen: Comparison, machines: Sequence[str
     address = st.context.url or ""
 
     def made() -> str:
-        from bench_core.report import report_html
-
+        with Store() as store:
+            numbers = [m.run.number for m in (*chosen.baseline.runs, *chosen.candidate.runs)]
+            pair = with_steps(chosen, store.epochs(numbers, steps=True))
+            causes = diagnose(pair, measured_runs(store, store.runs()))
         value = worth(chosen, *plan)
         return report_html(
             found,
@@ -32,6 +38,7 @@ def report_button(found: Comparisons, chosen: Comparison, machines: Sequence[str
             machines,
             address=address,
             answer=answer(found),
+            causes=causes,
             worth=(value.answer, value.detail),
         )
 
