@@ -7,7 +7,7 @@ what stands here is shown beside the number that it concerns, and no number is w
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Literal, get_args
@@ -86,8 +86,13 @@ class Doubt:
 
 
 def doubts_of_run(one: Measured) -> tuple[Doubt, ...]:
-    """What speaks against the times of one run, the weightiest first."""
-    return _ordered([found for find in OF_A_RUN.values() if (found := find(one))])
+    """What speaks against the times of one run, the weightiest first.
+
+    A run that has not ended has none yet, and one that failed no times to doubt.
+    """
+    if one.run.status in ("queued", "running", "failed"):
+        return ()
+    return worst(found for find in OF_A_RUN.values() if (found := find(one)))
 
 
 def doubts_of_pair(pair: Comparison) -> tuple[Doubt, ...]:
@@ -98,11 +103,7 @@ def doubts_of_pair(pair: Comparison) -> tuple[Doubt, ...]:
     found = [find(pair) for find in OF_A_PAIR.values()]
     for one in (*pair.baseline.runs, *pair.candidate.runs):
         found += [find(one) for kind, find in OF_A_RUN.items() if kind not in OF_A_PAIR]
-    worst: dict[Kind, Doubt] = {}
-    for doubt in filter(None, found):
-        if doubt.kind not in worst or doubt.size > worst[doubt.kind].size:
-            worst[doubt.kind] = doubt
-    return _ordered(list(worst.values()))
+    return worst(filter(None, found))
 
 
 def doubts_text(pair: Comparison) -> str:
@@ -110,8 +111,13 @@ def doubts_text(pair: Comparison) -> str:
     return " ".join(doubt.sentence for doubt in doubts_of_pair(pair))
 
 
-def _ordered(found: list[Doubt]) -> tuple[Doubt, ...]:
-    return tuple(sorted(found, key=lambda doubt: KINDS.index(doubt.kind)))
+def worst(found: Iterable[Doubt]) -> tuple[Doubt, ...]:
+    """Each kind once, the worst of its own, in the order of KINDS."""
+    kept: dict[Kind, Doubt] = {}
+    for doubt in found:
+        if doubt.kind not in kept or doubt.size > kept[doubt.kind].size:
+            kept[doubt.kind] = doubt
+    return tuple(kept[kind] for kind in KINDS if kind in kept)
 
 
 # Of a run

@@ -22,6 +22,7 @@ from bench_core.store import Store
 from bench_core.units import bytes_text, count_text, counted
 from pages.parts.answers import Answer, answers_of
 from pages.parts.comparison_table import pair_id
+from pages.parts.doubt_words import doubt_line, doubts_word
 from pages.parts.hero_chart import hero_chart
 from pages.parts.kinds import model_text, workload_words
 from pages.parts.live_cards import draw_progress, needs_of
@@ -78,7 +79,15 @@ def draw_hero(answer: Answer) -> None:
     row = st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
     )
-    row.markdown(f":gray-badge[{plain(' · '.join(facts))}]", width="content")
+    facts_badge = f":gray-badge[{plain(' · '.join(facts))}]"
+    if answer.doubts:
+        with row.container(horizontal=True, vertical_alignment="center", width="content"):
+            st.markdown(facts_badge, width="content")
+            with st.popover(doubts_word(answer.doubts), type="tertiary", width="content"):
+                for doubt in answer.doubts:
+                    st.markdown(doubt_line(doubt))
+    else:
+        row.markdown(f"{facts_badge} :gray-badge[{doubts_word(())}]", width="content")
     row.caption(when_text(answer.ended_at, reader_zone()), width="content")
     title, words = map(plain, answer.told)
     st.header(title, anchor=False)
@@ -86,6 +95,8 @@ def draw_hero(answer: Answer) -> None:
     if pays_off:
         words = words.replace(pays_off, f"**{pays_off}**")
     st.markdown(words)
+    for doubt in answer.doubts[:1]:
+        st.markdown(doubt_line(doubt))
     hero_chart(answer)
     if st.button("Compare", icon=":material/balance:"):
         st.switch_page(PAGES / "compare.py", query_params={"pair": pair_id(pair)})
@@ -104,6 +115,7 @@ def draw_tile(answer: Answer, machines: list[str]) -> None:
     name = plain(model_text(pair.workload.model))
     with st.container(border=True, gap="xsmall", height="stretch"):
         st.markdown(f":{color}[{symbol}] **{name}** :gray[{plain(where)}]")
+        detail = " ".join(filter(None, (detail, f"{doubts_word(answer.doubts).capitalize()}.")))
         st.markdown(f"{icon} **{verdict}**  \n:small[:gray[{plain(detail)}]]")
 
 
@@ -125,7 +137,7 @@ def draw_failed_tile(run: Run, machines: list[str]) -> None:
 
 def draw_running(running: list[Run], queued: list[Run]) -> None:
     """Read as Live reads it, so that both tell the same time left."""
-    run = (running or queued)[0]
+    run = min(running or queued, key=lambda run: run.waits_for_its_turn)
     with Store() as store:
         experiment = store.experiment(run.experiment_id)
         assert experiment
@@ -136,7 +148,9 @@ def draw_running(running: list[Run], queued: list[Run]) -> None:
     )
     row.markdown("**Running now**" if running else "**Starting**", width="content")
     row.badge(_doing(run, reading), icon=":material/sync:", color="blue")
-    st.markdown(plain(run.title_with_cache))
+    by_turns = ", taking turns with the other arm" if len(running) == 2 else ""
+    by_turns = ", taking turns with the other arms" if len(running) > 2 else by_turns
+    st.markdown(plain(run.title_with_cache + by_turns))
     draw_progress(reading, needs)
     if run.started_at:
         st.caption(
@@ -153,14 +167,16 @@ def draw_running(running: list[Run], queued: list[Run]) -> None:
                 "Stop",
                 type="tertiary",
                 icon=":material/stop:",
-                key=f"stop_{run.number}",
-                help="Stops this run within 5 seconds and frees the device. What was measured is "
-                "kept.",
+                key=f"stop_{running[0].number}",
+                help=f"Stops {'this run' if not by_turns else 'the runs that take turns'} within "
+                "5 seconds and frees the device. What was measured is kept.",
             )
         ):
             with Store() as store:
-                store.stop(number=run.number)
-            st.toast(f"Run {run.number} is being stopped.")
+                for one in running:
+                    store.stop(number=one.number)
+            numbers = " and ".join(str(one.number) for one in running)
+            st.toast(f"{counted(len(running), 'run')} told to stop: {numbers}.")
     rest = queued if running else queued[1:]
     if rest:
         st.markdown("**Next in the queue**")

@@ -154,6 +154,22 @@ def test_the_newest_answer_comes_first_and_the_others_follow() -> None:
     assert "**resnet18** :gray[on A100" in said(at)
 
 
+def test_the_doubts_stand_beside_the_answer_they_concern() -> None:
+    with Store() as store:
+        planted_experiment(store, models=("resnet18",), machine="A100", repeats=1, epochs=20,
+                           ended_ago_seconds=9000)  # fmt: skip
+        planted_experiment(store, machine="T4", epochs=20, ended_ago_seconds=60)
+    at = overview()
+    [popover] = [one for one in at.get("popover") if "doubt" in one.proto.popover.label]
+    assert popover.proto.popover.label == "1 doubt"
+    assert ":gray-badge[1 cold start] The cold start of compile was measured once" in said(at)
+    assert "1 doubt" in said(at), "on the tile"
+    with Store() as store:  # a second cold start leaves none
+        planted_experiment(store, machine="T4", epochs=20, ended_ago_seconds=50)
+    at = overview()
+    assert ":gray-badge[no doubts]" in said(at)
+
+
 def test_a_failed_run_is_news_with_its_reason_as_plain_text() -> None:
     with Store() as store:
         planted_experiment(store, machine="T4")

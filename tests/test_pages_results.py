@@ -189,6 +189,30 @@ def test_the_card_shows_the_end_of_the_log(store, tmp_path):
     assert len(shown) == 20_000
 
 
+def chips(at: AppTest) -> list[list[str]]:
+    return [list(labels) for labels in table(at, "Doubts")["Doubts"]]
+
+
+def test_doubts_are_chips_in_the_table_and_sentences_with_the_next_step_on_the_card(store):
+    experiment = planted_experiment(store, models=("resnet50",), repeats=1, measured=0)
+    plant_run(store, experiment.id)
+    plant_run(store, experiment.id, epochs=6, status="stopped")
+    at = opened("results", run="2")
+    assert chips(at) == [["stopped", "results not checked"], []]
+    text = words(at).replace("\\", "")
+    assert ":gray-badge[stopped] Run 2 (compile) was stopped after 6 of 10 epochs. Queue" in text
+    assert "were not held against eager's, the check comes after the timing" in text
+    assert ":gray-badge[" not in words(opened("results", run="1"))
+
+
+def test_what_the_card_says_of_parity_is_no_second_doubt_below_it(store):
+    reason = Parity(verdict="not checked", text="parity itself failed (OSError).")
+    with_aftermath(store, "compile", Aftermath(parity=reason))
+    at = opened("results", run="2")
+    assert ["results not checked"] in chips(at)
+    assert said(at).count("OSError") == 1
+
+
 def test_deleting_asks_first_and_then_deletes(store):
     planted_experiment(store, models=("resnet50",), repeats=1)
     at = opened("results", run="2")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench_core.comparison import Comparison
+from bench_core.doubts import Doubt, doubts_of_pair, worst
 from bench_core.pairing import Comparisons
 from bench_core.sizes import pays_text, sizes_that_pay
 from bench_core.units import EN_DASH, NO_BREAK, count_text, percent_interval_text
@@ -48,6 +49,12 @@ class Answer:
         return answer(Comparisons(self.pairs if self.of_sizes else (self.lead,), ()))
 
     @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Those of the comparisons that its title is of, each kind once."""
+        pairs = self.pairs if self.of_sizes else (self.lead,)
+        return worst(doubt for pair in pairs for doubt in doubts_of_pair(pair))
+
+    @property
     def facts(self) -> list[str]:
         """`batch 1`, `fp32`; `n = 100–1 000 000` for a function's sizes."""
         if not self.of_sizes:
@@ -60,7 +67,8 @@ class Answer:
     def verdict(self) -> str | None:
         """As of a speedup: of sizes `faster` where one pays; None for a first look."""
         if not self.of_sizes:
-            return self.lead.speedup.verdict
+            below = self.lead.speedup.verdict and not self.lead.shows_difference
+            return "no difference shown" if below else self.lead.speedup.verdict
         found = sizes_that_pay(self.pairs)
         if found.first_look:
             return None

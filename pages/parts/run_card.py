@@ -11,6 +11,7 @@ import streamlit as st
 
 from bench_core.chart_frame import CONFIG
 from bench_core.chart_titles import epochs_title
+from bench_core.doubts import doubts_of_run
 from bench_core.events import Activity
 from bench_core.figures import Line, epoch_seconds
 from bench_core.inference_tables import MADE_BY
@@ -19,6 +20,7 @@ from bench_core.run import Run
 from bench_core.spec import COMPILES, EXECUTION_WORDS
 from bench_core.units import bytes_text, count_text, counted, rate_text, seconds_text
 from pages.parts.comparison_words import parity_text
+from pages.parts.doubt_words import doubt_line
 from pages.parts.kinds import workload_words
 from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
@@ -39,10 +41,16 @@ def run_card(one: Measured) -> None:
             _failure(run)
         elif run.reason:
             st.markdown(f"{run.status.capitalize()}: {plain(run.reason)}")
+        if run.protocol_note:
+            st.markdown(f":gray[{plain(run.protocol_note[0].upper() + run.protocol_note[1:])}.]")
         if one.epochs and one.steady.reason:
             st.markdown(f":gray[No steady state.] {plain(one.steady.reason)}")
         for line in verdicts(run):
             st.markdown(line)
+        for doubt in doubts_of_run(one):
+            # These two stand in the lines above, where the run came as far as that.
+            if doubt.kind not in ("not got", "not checked") or not run.aftermath:
+                st.markdown(doubt_line(doubt))
         if one.epochs:
             _chart(one)
         left, right = st.columns(2, gap="small")

@@ -9,6 +9,7 @@ from statistics import median
 import pandas as pd
 import streamlit as st
 
+from bench_core.doubts import doubts_of_run
 from bench_core.figures import spark
 from bench_core.measured import Measured
 from bench_core.run import Run
@@ -54,6 +55,7 @@ def run_table(
         }
     )
     variants = list(dict.fromkeys(one.run.spec.variant.name for one in measured))
+    doubts = list(dict.fromkeys(label for labels in frame["Doubts"] for label in labels))
     drawn = st.dataframe(
         style,
         # A tick is a row's position: other rows are another table, ticked anew by id.
@@ -118,6 +120,13 @@ def run_table(
                 width=74, help="Seconds inside the compiler, over the whole run."
             ),
             "Memory": st.column_config.NumberColumn(width=70, help="Peak memory."),
+            "Doubts": st.column_config.MultiselectColumn(
+                width=130,
+                options=doubts,
+                color=["gray"] * len(doubts),
+                help="Reasons to distrust the times of the run. Tick it: its card tells them in "
+                "full, with what to do.",
+            ),
             "Measured": st.column_config.NumberColumn(width=104, alignment="left"),
         },
     )
@@ -151,6 +160,7 @@ def _row(one: Measured, size: str, count: str, steady: str, first: str) -> dict[
         first: one.first_seconds or EMPTY_CELL,
         "Compiling": one.compile_seconds or EMPTY_CELL,
         "Memory": max(peaks, default=EMPTY_CELL),
+        "Doubts": [doubt.label for doubt in doubts_of_run(one)],
         "Measured": _measured_at(run),
     }
 
