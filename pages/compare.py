@@ -133,11 +133,12 @@ if overridden:
     try:
         found = Comparisons((anyway(groups, floors),), ())
     except ValueError as error:
+        overridden = False
         st.markdown(f":yellow[:material/warning:] No ratio: {plain(str(error))}.")
 
 if not found.pairs:
     baseline = plain(choice.axis.baseline_name or EAGER.name)
-    if two_chosen and not overridden and all(one.steady.median_seconds for one in measured):
+    if two_chosen and all(any(one.steady.median_seconds for one in group) for group in groups):
         no_ratio(groups, VIEW_ONLY)
         st.stop()
     if choice.narrowed and comparisons(measured, choice.axis, floors).pairs:

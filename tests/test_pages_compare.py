@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import re
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -12,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from bench_core.events import Aftermath
 from bench_core.measured import Measured, measure
 from bench_core.pairing import comparisons
-from bench_core.spec import Experiment, Variant
+from bench_core.spec import Experiment, Rung, Variant
 from bench_core.store import Store
 from pages.parts.comparison_charts import of_any_size
 from pages.parts.comparison_table import varying_conditions
@@ -32,7 +35,7 @@ from tests.driven_pages import (
     with_aftermath,
     words,
 )
-from tests.planted import COMPILE, EAGER, plant_run, planted_experiment
+from tests.planted import COMPILE, EAGER, Shape, plant_run, planted_experiment
 
 
 @pytest.fixture(autouse=True)
@@ -329,3 +332,171 @@ def test_runs_of_both_tasks_get_no_ratio(store):
     at = opened("compare", runs="1,2")
     assert "**No ratio: these runs differ in more than the variant**" in words(at)
     assert kinds(at) == []
+
+
+# Axes
+
+
+def precisions(store: Store, **changed: Any) -> Experiment:
+    rungs = [Rung(workload={"precision": precision}) for precision in ("fp32", "bf16")]
+    return planted_experiment(store, **{"models": ("resnet101",), "rungs": rungs, **changed})
+
+
+def options(at: AppTest, label: str) -> list[str]:
+    return next(box.options for box in at.selectbox if box.label == label)
+
+
+def test_only_what_differs_between_runs_that_are_equal_else_is_offered_as_an_axis(store):
+    planted_experiment(store, models=("resnet50",))
+    assert options(opened("compare"), "What differs") == ["variant"]
+    precisions(store)
+    planted_experiment(store, models=("vgg16",), variants=(EAGER,), workload={"threads": 2})
+    assert options(opened("compare"), "What differs") == ["variant", "precision"]
+
+
+def test_the_address_names_the_axis_and_its_baseline(store):
+    precisions(store)
+    at = opened("compare", axis="precision")
+    frame = table(at, "Arm")
+    assert list(frame["Arm"]) == [["bf16"]]
+    assert frame["Speedup"][0] == pytest.approx(1 / 0.62, rel=0.01)
+    assert "resnet101 on T4, batch 16, bf16 against fp32 of eager" in said(at)
+    at = opened("compare", axis="precision", baseline="bf16")
+    assert table(at, "Arm")["Speedup"][0] == pytest.approx(0.62, rel=0.01)
+
+
+def test_an_axis_that_there_is_not_is_the_variant(store):
+    planted_experiment(store, models=("resnet50",))
+    at = opened("compare", axis="nonsense", baseline="fp16")
+    assert list(table(at, "Variant")["Variant"]) == [["compile"]]
+
+
+def test_an_experiment_in_the_address_is_compared_along_its_own_axis(store):
+    planted_experiment(store, models=("resnet50",))
+    experiment = precisions(store)
+    frame = table(opened("compare", experiment=experiment.id), "Arm")
+    assert list(frame["Arm"]) == [["bf16"]]
+
+
+def test_a_ladder_has_its_table_of_rungs(store):
+    layout = {"memory_layout": "channels_last"}
+    rungs = [Rung(), Rung(workload=layout), Rung(workload=layout, variant=COMPILE)]
+    experiment = planted_experiment(store, models=("resnet101",), rungs=rungs)
+    at = opened("compare", experiment=experiment.id)
+    assert "compile adds most: 8." in said(at)
+    assert list(at.table[0].value["Rung"]) == ["eager, contiguous", "channels_last", "compile"]
+    assert len(table(at, "Arm")) == 2, "each against the first"
+
+
+def test_equal_arms_are_their_own_comparison_and_the_floor_of_others(store):
+    sides = [Rung(side="A"), Rung(side="B")]
+    slow = {("T4", "resnet18"): (Shape(14.7, process_scatter=0.1), Shape(14.6, 38.0))}
+    equal = planted_experiment(store, models=("resnet18",), rungs=sides, shapes=slow)
+    planted_experiment(store, models=("resnet50",))
+    at = opened("compare", experiment=equal.id)
+    assert list(table(at, "Arm")["Arm"]) == [["eager B"]]
+    assert "this machine's noise" in said(at)
+    assert "What it is worth to you" not in said(at)
+    frame = table(opened("compare"), "Variant").set_index("Model")
+    assert frame["Pays off from"]["resnet50"].startswith("below the noise floor")
+    text = said(opened("compare", models="resnet50"))
+    assert "resnet50 on T4: no difference shown" in text
+    assert "resnet50 on T4: below the noise floor" in text
+    assert "Grey band: T4's own noise (A/A)." in text
+
+
+# A ratio anyway
+
+
+A100 = {("A100", "resnet50"): (Shape(5.9), Shape(5.3, 41.0))}
+
+
+def two_that_differ(store: Store, **changed: Any) -> str:
+    planted_experiment(store, models=("resnet50",), variants=(EAGER,), workload={"threads": 2})
+    other = {"models": ("resnet50",), "variants": (COMPILE,), "workload": {"threads": 8}}
+    planted_experiment(store, **{**other, **changed})
+    return ",".join(str(run.number) for run in store.runs())
+
+
+def test_a_ratio_anyway_names_what_else_differs(store):
+    at = opened("compare", runs=two_that_differ(store))
+    assert "No ratio" in words(at) and not at.dataframe
+    button(at, "Compare anyway").click().run()
+    assert not at.exception
+    assert at.query_params["override"] == "1"
+    assert "Differs in: threads 8 against 2." in said(at)
+    frame = table(at, "Arm")
+    assert frame["Speedup"][0] == pytest.approx(34.1 / 32.4, rel=0.02)
+    assert list(frame["Arm"]) == [["compile, threads 8"]]
+    button(at, "Take the ratio back").click().run()
+    assert "No ratio" in words(at) and "override" not in at.query_params
+
+
+def test_a_link_with_the_override_shows_the_ratio(store):
+    numbers = two_that_differ(store, machine="A100", workload={"threads": 2}, shapes=A100)
+    at = opened("compare", runs=numbers, override="1")
+    assert "machine A100 (planted-a100) against T4 (planted-t4)" in said(at)
+    assert "resnet50, compile, machine A100 against eager, machine T4" in said(at)
+
+
+def test_epochs_and_iterations_have_no_ratio_at_all(store):
+    planted_experiment(store, models=("resnet18",), variants=(EAGER,), repeats=1)
+    inference(store, variants=(COMPILE,))
+    at = opened("compare", runs="1,2")
+    assert "they have no ratio at all" in said(at)
+    assert "Compare anyway" not in labels(at)
+    at = opened("compare", runs="1,2", override="1")
+    assert not at.dataframe
+
+
+# The first epochs, testing, doubts
+
+
+def test_the_first_epochs_are_told_with_those_of_the_article(store):
+    planted_experiment(store, models=("resnet101",))
+    text = said(opened("compare"))
+    assert re.search(
+        r"Over the first 10 epochs 2\.\d+ % slower \(.*?\), over 100 epochs 7\.\d % faster \(", text
+    )
+    assert re.search(r"Over 100 epochs it saves 7 min \d+ s \(.*? to .*?\) of 1 h 5\d min", text)
+    assert re.search(r"Even at epoch 1\d \(95 %: .*?\): after [78]\d\d steps, 1\d min", text)
+    text = said(opened("compare", first_epochs="1000"))
+    assert re.search(r"over 1 000 epochs 8\.\d+ % faster", text)
+    assert "over 100 epochs" in text
+
+
+def test_a_first_look_has_no_interval_over_the_first_epochs(store):
+    planted_experiment(store, models=("resnet101",), repeats=1)
+    assert "% slower (first look), over 100 epochs" in said(opened("compare"))
+
+
+def test_testing_counts_where_it_is_asked_for(store):
+    experiment = planted_experiment(store, models=("resnet50",), measured=0)
+    for _ in experiment.runs():
+        run = plant_run(store, experiment.id)
+        with sqlite3.connect(store.path) as db:
+            db.execute(
+                "UPDATE epochs SET evaluation_seconds = 30 WHERE run_number = ?", [run.number]
+            )
+        db.close()
+    apart = table(opened("compare"), "Eager epoch")
+    counted = table(opened("compare", testing="true"), "Eager epoch")
+    assert counted["Eager epoch"][0] == pytest.approx(apart["Eager epoch"][0] + 30)
+    assert counted["Speedup"][0] < apart["Speedup"][0]
+    assert "testing and all compile time counted" in said(opened("compare", testing="true"))
+
+
+def test_doubts_are_chips_in_the_table_and_sentences_of_the_chosen_pair(store):
+    planted_experiment(store, models=("resnet101",))
+    at = opened("compare")
+    assert "1 cold start" in table(at, "Doubts")["Doubts"][0]
+    assert "The cold start of compile was measured once" in said(at)
+
+
+def test_means_of_machines_are_over_shared_models_and_say_what_is_left_out(store):
+    planted_experiment(store, models=("resnet101", "resnet18", "vgg16"))
+    planted_experiment(store, models=("resnet101", "resnet18"), machine="A100")
+    text = said(opened("compare"))
+    assert "over 5 comparisons." in text
+    assert "Over the 2 workloads that all machines have: A100" in text
+    assert "1 workload of T4 is left out: not every machine has it." in text

@@ -42,8 +42,12 @@ def equal_groups(measured: Sequence[Measured]) -> list[list[Measured]]:
 
 
 def anyway(groups: Groups, floors: Floors) -> Comparison:
-    """The two groups as a pair that tells what it differs in. ValueError: a group without a steady
-    run."""
+    """The two groups as a pair that tells what it differs in.
+
+    ValueError: a group without a steady run, or one of epochs and one of iterations.
+    """
+    if groups[0][0].unit != groups[1][0].unit:
+        raise ValueError("one is measured in epochs, the other in iterations")
     pair = override(groups[0], groups[1], floors)
     before, after = pair.baseline.runs[0].run, pair.candidate.runs[0].run
     found = differences(before, after, Axis(()))
