@@ -15,6 +15,7 @@ from bench_core.cause import Case, Cause, Kind, percent
 from bench_core.comparison import Comparison
 from bench_core.events import Epoch
 from bench_core.measured import Measured
+from bench_core.remedies import on_its_machine
 from bench_core.units import seconds_text
 
 KINDS: dict[Kind, Callable[[Case], Iterator[Cause]]] = {
@@ -43,32 +44,47 @@ def diagnose(pair: Comparison, others: Sequence[Measured] = ()) -> list[Cause]:
     """
     if "side" in pair.axis:
         return []
-    case = Case(pair, tuple(others))
+    case = _case(pair, others)
     found = [cause for find in KINDS.values() for cause in find(case)]
     return sorted(found, key=lambda cause: -(cause.seconds if cause.seconds is not None else -1))
 
 
+def _case(pair: Comparison, others: Sequence[Measured]) -> Case:
+    """Of a large store the few runs that can matter, found by what is quick to compare."""
+    work = pair.workload
+    near = (
+        m for m in others if m.run.spec.workload.model == work.model and on_its_machine(m, pair)
+    )
+    return Case(pair, tuple(near))
+
+
 def gain_text(pair: Comparison, others: Sequence[Measured] = ()) -> str:
     """Where a gain comes from: what became shorter, and how much of what compile can touch."""
-    case = Case(pair, tuple(others))
+    case = _case(pair, others)
     before, after = case.before, case.after
-    text = (
-        f"An {pair.unit} is {seconds_text(before.epoch - after.epoch)} shorter: the model's steps "
-        f"take {seconds_text(after.steps)} instead of {seconds_text(before.steps)}"
-    )
-    if before.data_wait:
-        text += (
-            f", the wait for data {seconds_text(after.data_wait)} instead of "
-            f"{seconds_text(before.data_wait)}"
+    if pair.unit == "iteration":
+        text = (
+            f"A call takes {seconds_text(after.steps)} instead of {seconds_text(before.steps)} in "
+            "the mean"
         )
+    else:
+        text = (
+            f"An epoch is {seconds_text(before.epoch - after.epoch)} shorter: the model's steps "
+            f"take {seconds_text(after.steps)} instead of {seconds_text(before.steps)}"
+        )
+        if before.data_wait:
+            text += (
+                f", the wait for data {seconds_text(after.data_wait)} instead of "
+                f"{seconds_text(before.data_wait)}"
+            )
     touchable = case.ceilings.touchable
     if not touchable or pair.candidate.variant.execution != "compile":
         return f"{text}."
     can, did = touchable * before.steps, before.steps - after.steps
     much = f"{percent(did / can)} of" if did < can else "more than"
     return (
-        f"{text}. The steps' gain is {much} the {seconds_text(can)} that compile can touch in them "
-        "(an estimate)."
+        f"{text}. What the steps gain is {much} the {seconds_text(can)} in them that compile can "
+        "touch (an estimate)."
     )
 
 

@@ -17,7 +17,7 @@ from bench_core.cause import Cause
 from bench_core.chart_frame import CONFIG
 from bench_core.comparison import Comparison
 from bench_core.diagnosis import diagnose, gain_text, with_steps
-from bench_core.estimates import estimate_seconds
+from bench_core.estimates import KnownRun, estimate_seconds
 from bench_core.parts_figure import KIND_NAMES, parts_title, time_parts
 from bench_core.remedies import Remedy
 from bench_core.spec import new_id
@@ -56,15 +56,16 @@ def diagnosis_card(pair: Comparison, store: Store) -> None:
                 f"Compiling can make this epoch at most about {ratio_text(limits.epoch)} faster: "
                 "an estimate from its parts."
             )
+        known = known_runs(store, capabilities.cached())
         for cause in causes[:MOST_CAUSES]:
-            _draw(cause, pair, store)
+            _draw(cause, pair, store, known)
         if rest := causes[MOST_CAUSES:]:
             with st.expander(f"{counted(len(rest), 'smaller cause')}"):
                 for cause in rest:
-                    _draw(cause, pair, store)
+                    _draw(cause, pair, store, known)
 
 
-def _draw(cause: Cause, pair: Comparison, store: Store) -> None:
+def _draw(cause: Cause, pair: Comparison, store: Store, known: Sequence[KnownRun]) -> None:
     with st.container(gap="xxsmall"):
         st.markdown(
             f"**{plain(cause.title)}.** :gray-badge[{cause.sure}]  \n{plain(cause.text)}  \n"
@@ -73,7 +74,14 @@ def _draw(cause: Cause, pair: Comparison, store: Store) -> None:
         for remedy in cause.remedies:
             if remedy.measured:
                 st.markdown(f":small[{plain(effect_text(remedy, remedy.measured, pair))}]")
-        _offer([remedy for remedy in cause.remedies if not remedy.measured], cause, pair, store)
+        offered = [remedy for remedy in cause.remedies if not remedy.measured]
+        if offered and os.environ.get("BENCH_VIEW_ONLY") != "1":
+            with st.container(horizontal=True):
+                if _ran_here(pair):
+                    for remedy in offered:
+                        _button(remedy, cause, pair, store, known)
+                else:
+                    _commands(offered, pair)
 
 
 def effect_text(remedy: Remedy, found: Comparison, pair: Comparison) -> str:
@@ -84,26 +92,22 @@ def effect_text(remedy: Remedy, found: Comparison, pair: Comparison) -> str:
     )
 
 
-def _offer(remedies: Sequence[Remedy], cause: Cause, pair: Comparison, store: Store) -> None:
-    if not remedies or os.environ.get("BENCH_VIEW_ONLY") == "1":
-        return
-    with st.container(horizontal=True):
-        if not _ran_here(pair):
-            with st.popover(f"Try it on {plain(pair.machine)}", icon=":material/terminal:"):
-                st.caption("These runs belong to that machine. In this program's folder there:")
-                for remedy in remedies:
-                    st.code(remedy.experiment.command, language="bash", wrap_lines=True)
-            return
+def _commands(remedies: Sequence[Remedy], pair: Comparison) -> None:
+    """Measured on another machine: there the runs belong."""
+    with st.popover(f"Try it on {plain(pair.machine)}", icon=":material/terminal:"):
+        st.caption("These runs belong to that machine. In this program's folder there:")
         for remedy in remedies:
-            _button(remedy, cause, pair, store)
+            st.code(remedy.experiment.command, language="bash", wrap_lines=True)
 
 
-def _button(remedy: Remedy, cause: Cause, pair: Comparison, store: Store) -> None:
+def _button(
+    remedy: Remedy, cause: Cause, pair: Comparison, store: Store, known: Sequence[KnownRun]
+) -> None:
     """The id is in the key: a second press of the button that was drawn finds it gone."""
     numbers = [arm.runs[0].run.number for arm in (pair.baseline, pair.candidate)]
     slot = f"remedy {cause.kind} {remedy.name} {numbers}"
     experiment = remedy.experiment.changed(id=st.session_state.setdefault(slot, new_id()))
-    seconds = estimate_seconds(experiment, known_runs(store, capabilities.cached()))
+    seconds = estimate_seconds(experiment, known)
     runs = counted(len(experiment.runs()), "run")
     if st.button(
         f"Queue {remedy.name}",
