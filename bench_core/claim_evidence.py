@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -41,28 +41,33 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Runs with what can be said of them, and their comparisons against eager."""
+    """Runs with what can be said of them, and their comparisons against eager.
+
+    `tested` are the same runs with the testing after each epoch counted.
+    """
 
     measured: tuple[Measured, ...]
-    pairs: tuple[Comparison, ...] = field(default=())
+    pairs: tuple[Comparison, ...]
+    tested: tuple[Measured, ...] = ()
 
     @classmethod
-    def of(cls, measured: Iterable[Measured]) -> Evidence:
+    def of(cls, measured: Iterable[Measured], tested: Iterable[Measured] | None = None) -> Evidence:
+        """Without `tested` these are found out here, which takes a while for many runs."""
         kept = tuple(measured)
-        return cls(kept, comparisons(kept).pairs)
+        if tested is None:
+            tested = (
+                one
+                if one.run.spec.workload.evaluate == "none"
+                else measure(one.run, one.epochs, evaluation=True)
+                for one in kept
+            )
+        return cls(kept, comparisons(kept).pairs, tuple(tested))
 
     @cached_property
     def with_testing(self) -> Evidence:
-        """The same where the testing after each epoch counts, in runs that tested."""
         if all(one.run.spec.workload.evaluate == "none" for one in self.measured):
             return self
-        tested = (
-            measure(one.run, one.epochs, evaluation=True)
-            if one.run.spec.workload.evaluate != "none"
-            else one
-            for one in self.measured
-        )
-        return Evidence.of(tested)
+        return Evidence(self.tested, comparisons(self.tested).pairs, self.tested)
 
     def under(self, claim: Claim) -> Evidence:
         """What agrees with the claim's conditions."""

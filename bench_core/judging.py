@@ -76,7 +76,8 @@ def _nearest(claim: Claim, held: Evidence, found: Evidence) -> Judgement:
         for name, (ours, theirs) in differ.items()
     )
     work = pair.workload
-    nearest = f"{work.model} on {pair.machine}, {work.size_text}: {pair.verdict_text}"
+    arm = "" if pair.candidate.name == "compile" else f", {pair.candidate.name}"
+    nearest = f"{work.model}{arm} on {pair.machine}, {work.size_text}: {pair.verdict_text}"
     return Judgement(claim, "not measured", f"Nearest: {nearest}.", f"differs in: {told}", (pair,))
 
 

@@ -19,6 +19,7 @@ from bench_core.claim_experiments import NextStep, next_step
 from bench_core.claims import Claim, load
 from bench_core.estimates import KnownRun, estimate_seconds
 from bench_core.judging import judge, write
+from bench_core.measured import Measured
 from bench_core.run import ENDED
 from bench_core.spec import new_id
 from bench_core.store import Store
@@ -57,6 +58,15 @@ must be shown.
 comparisons have their interval over these: one run an arm will do, from 10 models on.
 - Published figures are of older versions of torch; the line below ours names the one used here.
 """
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def judged_by(
+    runs: tuple[tuple[str, str], ...], _measured: list[Measured], _tested: list[Measured]
+) -> list[Judgement]:
+    """Ended runs do not change, and judging 2,000 of them takes seconds."""
+    evidence = Evidence.of(_measured, _tested)
+    return [judge(claim, evidence) for claim in load()]
 
 
 def headline(counts: Counter[str]) -> str:
@@ -116,7 +126,7 @@ def draw_card(judged: Judgement, step: NextStep | None, known: list[KnownRun]) -
         source = " · ".join(filter(None, [f"{claim.source} {claim.year}", conditions_of(claim)]))
         said.markdown(
             f"**{plain(claim.claim.removesuffix('.'))}**  \n:small[[{plain(source)}]({claim.url})]",
-            help=plain(claim.note) or None,
+            help=plain(claim.note) if claim.note not in ("", judged.conditions) else None,
         )
         color = "{}" if judged.status != "not measured" else ":gray[{}]"
         words = color.format(plain(judged.ours.removesuffix(".")))
@@ -198,9 +208,13 @@ here = capabilities.cached()
 if here is None and not capabilities.failure():
     capabilities.start_probe()
 with Store() as store:
-    evidence = Evidence.of(measured_runs(store, store.runs(statuses=ENDED)))
+    ended = store.runs(statuses=ENDED)
+    judgements = judged_by(
+        tuple((run.id, run.machine) for run in ended),
+        measured_runs(store, ended),
+        measured_runs(store, ended, evaluation=True),
+    )
     known = known_runs(store, here)
-judgements = [judge(claim, evidence) for claim in load()]
 counts = Counter[str](one.status for one in judgements)
 
 header.download_button(

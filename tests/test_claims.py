@@ -592,7 +592,8 @@ def test_gain_by_parameters_and_by_load(store: Store):
     assert found.status == "holds here"
     assert "parameter count" in found.ours
     # Without what tells the load, nothing is told of it.
-    assert judged(store, "article-when-busy").ours == "No run under its conditions yet."
+    found = judged(store, "article-when-busy", lambda one: of_run(one, aftermath=None))
+    assert found.ours == "No run under its conditions yet."
 
     def idle(one: Measured) -> Measured:
         """The larger gains where the GPU works less."""
