@@ -205,8 +205,6 @@ header = st.container(
 header.title("Published claims beside our results", anchor=False, width="content")
 
 here = capabilities.cached()
-if here is None and not capabilities.failure():
-    capabilities.start_probe()
 with Store() as store:
     ended = store.runs(statuses=ENDED)
     judgements = judged_by(
@@ -215,6 +213,9 @@ with Store() as store:
         measured_runs(store, ended, evaluation=True),
     )
     known = known_runs(store, here)
+    measuring = bool(store.running() or store.queued())
+if here is None and not measuring and not capabilities.failure():
+    capabilities.start_probe()  # while something is measured it would be a loud neighbour
 counts = Counter[str](one.status for one in judgements)
 
 header.download_button(
@@ -230,8 +231,13 @@ with st.container(horizontal=True, vertical_alignment="center"):
     chosen = choice(counts)
     with st.popover("How a claim is judged", icon=":material/help:", type="tertiary"):
         st.markdown(RULES)
-if here is None:
-    st.caption("Reading what torch offers on this machine: reload to see what can be queued here.")
+if here is None and not VIEW_ONLY:
+    reason = capabilities.failure()
+    st.caption(
+        f"What torch offers on this machine is not known: {plain(str(reason))}"
+        if reason
+        else "Reading what torch offers on this machine: reload to see what can be queued here."
+    )
 
 shown = [one for one in judgements if chosen in (None, one.status)]
 if not shown:
