@@ -78,7 +78,8 @@ def gain_text(pair: Comparison, others: Sequence[Measured] = ()) -> str:
                 f"{seconds_text(before.data_wait)}"
             )
     touchable = case.ceilings.touchable
-    if not touchable or pair.candidate.variant.execution != "compile":
+    alone = pair.axis == ("variant",) and pair.candidate.variant.execution == "compile"
+    if not (touchable and alone):
         return f"{text}."
     can, did = touchable * before.steps, before.steps - after.steps
     much = f"{percent(did / can)} of" if did < can else "more than"

@@ -11,7 +11,7 @@ import pytest
 
 from bench_core.cause import Cause
 from bench_core.comparison import Comparison
-from bench_core.diagnosis import KINDS, diagnose
+from bench_core.diagnosis import KINDS, diagnose, gain_text
 from bench_core.events import Activity, Aftermath, CompileWindow, Epoch, GraphBreak, Prepared
 from bench_core.late_compiles import level_of_full_batches, recompiles
 from bench_core.measured import Measured, measure
@@ -241,6 +241,20 @@ def test_with_workers_the_slower_of_loader_and_kept_steps_is_the_limit() -> None
         measured(2, steady(0.1, 0.2), COMPILE, work),
     )
     assert ceilings(pair.baseline).epoch == pytest.approx(1.2 / 0.8)
+
+
+def test_kernels_of_another_precision_are_not_those_that_stay() -> None:
+    low = WORK.changed(precision="bf16")
+    runs = (
+        measured(1, steady(0.1), aftermath=profiled()),
+        measured(2, steady(0.05), COMPILE, low),
+    )
+    axis = Axis(("precision", "variant"), (("precision", "fp32"), ("variant", EAGER)))
+    [pair] = comparisons(runs, axis).pairs
+    assert "library kernels" not in kinds(pair)
+    assert "compile can touch" not in gain_text(pair)
+    same = pair_of(runs[0], measured(3, steady(0.095), COMPILE))
+    assert "25 % of the 200 ms in them that compile can touch" in said(gain_text(same))
 
 
 def test_shares_come_from_other_eager_runs_where_the_baseline_is_none() -> None:

@@ -84,6 +84,20 @@ def test_a_press_on_a_remedy_queues_its_runs_and_shows_them_live(data: Path) -> 
     assert at.query_params["experiment"] == queued[0].experiment_id
 
 
+def test_a_remedy_that_was_measured_shows_its_effect_in_the_place_of_its_button(
+    data: Path,
+) -> None:
+    plant()
+    cached = {("CPU", "small_cnn"): (Shape(1.0, wait_share=0.01), Shape(0.8, 5.8, wait_share=0.01))}
+    plant(workload={"samples": 1000, "pipeline": "cached"}, shapes=cached)
+    at = cards(data)
+    text = said(at)
+    assert "Measured with cached data, compile against eager: 2" in text
+    assert "% faster. As here: 5" in text
+    assert "Queue cached data" not in labels(at)
+    assert "Queue 2 loader workers" in labels(at)
+
+
 def test_runs_of_another_machine_are_told_as_its_commands(data: Path) -> None:
     here = {"cpu_name": "another CPU", "memory_bytes": 1}
     capabilities.answer_file().write_text(HERE.changed(**here).to_json())

@@ -23,7 +23,7 @@ from bench_core.remedies import Remedy
 from bench_core.spec import new_id
 from bench_core.store import Store
 from bench_core.time_parts import Parts, ceilings, parts, step_shares
-from bench_core.units import counted, estimate_text, ratio_text
+from bench_core.units import counted, estimate_text, ratio_text, seconds_text
 from pages.parts.estimates import known_runs
 from pages.parts.measured import measured_runs
 from pages.parts.text import plain
@@ -86,10 +86,16 @@ def _draw(cause: Cause, pair: Comparison, store: Store, known: Sequence[KnownRun
 
 def effect_text(remedy: Remedy, found: Comparison, pair: Comparison) -> str:
     """What a remedy that was measured already brought, beside what the pair shows."""
-    return (
-        f"Measured with {remedy.name}: {found.candidate.name} against {found.baseline.name} "
-        f"{found.verdict_text}. As here: {pair.verdict_text}."
+    arms = f"{found.candidate.name} against {found.baseline.name}"
+    text = (
+        f"Measured with {remedy.name}, {arms}: {found.verdict_text}. As here: {pair.verdict_text}."
     )
+    if found.workload == pair.workload:
+        text += (
+            f" A steady {pair.unit} takes {seconds_text(found.candidate.steady_seconds)} instead "
+            f"of {seconds_text(pair.candidate.steady_seconds)}."
+        )
+    return text
 
 
 def _commands(remedies: Sequence[Remedy], pair: Comparison) -> None:
