@@ -147,7 +147,8 @@ def test_parts_are_those_of_the_steady_state_and_compiling_is_spread_over_the_ep
     assert split.data_wait == pytest.approx(0.5)
     assert split.evaluation == pytest.approx(0.2)
     assert split.compiling == pytest.approx(2.5 / 5)
-    assert (split.epoch, split.count) == (pytest.approx(1.5), 5)
+    assert split.epoch == pytest.approx(1.5)
+    assert split.count == 5
 
 
 def test_on_a_gpu_the_hosts_wait_overlaps_with_the_steps() -> None:
@@ -356,8 +357,9 @@ def test_each_recompile_has_its_reason_and_the_seconds_of_its_own_step() -> None
     run = measured(
         2, epochs, COMPILE, activity=Activity(graphs=3, cache_misses=3, recompiles=reasons)
     )
-    found = [(one.epoch, one.step, pytest.approx(one.seconds)) for one in recompiles(run)]
-    assert found == [(2, 4, 2.0), (3, 0, 1.0)]
+    found = recompiles(run)
+    assert [(one.epoch, one.step) for one in found] == [(2, 4), (3, 0)]
+    assert [one.seconds for one in found] == pytest.approx([2.0, 1.0])
     said_of_it = cause("recompiles", pair_of(measured(1, steady(0.1)), run))
     assert said(said_of_it.title) == "2 recompiles after the first compile: 3.00 s"
     assert "phase == 'a' (epoch 2, 2.00 s)" in said(said_of_it.text)
