@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -85,17 +86,19 @@ def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
     A name without an execution (`fp32`, `threads 8`) is of a pair along another axis, whose
     baseline comes first.
     """
-    styles, others = {}, 0
+    styles: dict[str, Style] = {}
+    others: Counter[str] = Counter()  # by colour, where patterns tell them apart
     for place, arm in enumerate(dict.fromkeys(arms)):
         execution = re.split("[ ,]", arm)[0]
         if arm in ARM_STYLES or (not place and execution not in ARM_STYLES):
             styles[arm] = ARM_STYLES.get(arm, ARM_STYLES["eager"])
             continue
         color = ARM_STYLES.get(execution, OTHER_ARM_STYLES[0]).color
-        styles[arm] = OTHER_ARM_STYLES[others % len(OTHER_ARM_STYLES)]._replace(color=color)
-        if not others and execution not in set(arms) - {arm}:
+        style = OTHER_ARM_STYLES[others[color] % len(OTHER_ARM_STYLES)]
+        styles[arm] = style._replace(color=color)
+        if not others[color] and execution not in set(arms) - {arm}:
             styles[arm] = styles[arm]._replace(dash="solid")
-        others += 1
+        others[color] += 1
     return styles
 
 

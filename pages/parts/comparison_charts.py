@@ -152,8 +152,9 @@ def cumulative_card(chosen: Comparison, log: bool) -> None:
     title = even_title(chosen)
     figure = figures.cumulative_seconds(lines, even=even, even_ends=ends, title=title)
     caption = training_caption("Seconds since the first epoch began", _runs(chosen))
-    caption += " Ring: the first crossing, as measured."
-    if even and even.epoch:
+    if figure.layout.annotations:
+        caption += " Ring: the first crossing, as measured."
+    if figure.layout.shapes:
         caption += " Dotted: the break-even" + (", with its 95 % interval." if ends else ".")
     chart_card(title, caption, on_log_axes(figure) if log else figure, "over_epochs")
 

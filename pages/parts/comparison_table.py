@@ -57,6 +57,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     every_row = {size: one.workload.size_text, arm: plain(one.candidate.name)}
     if unit == "iteration":  # whose table has more columns
         every_row = {
+            "Model": plain(one.workload.model),
             "Machine": f"on {plain(one.machine)}",
             "Precision": one.workload.precision,
         } | every_row
@@ -131,18 +132,18 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
                 f"far single {unit}s move the ratio, and no verdict rests on it.",
             ),
             "Pays off from": st.column_config.TextColumn(
-                width=150 if unit == "epoch" else 290 if of_function else 206, help=PAYS_OFF[unit]
+                width=150 if unit == "epoch" else 290 if of_function else 190, help=PAYS_OFF[unit]
             ),
             "Warm cache": st.column_config.TextColumn(
-                width=84 if unit == "epoch" else 138,
+                width=84 if unit == "epoch" else 124,
                 help="The same when the compile cache was filled before.",
             ),
             base_time: st.column_config.NumberColumn(
-                width=86 if unit == "epoch" else 110,
+                width=86 if unit == "epoch" else 98,
                 help=f"Steady seconds of an {unit} of the baseline.",
             ),
             variant_time: st.column_config.NumberColumn(
-                width=92 if unit == "epoch" else 116,
+                width=92 if unit == "epoch" else 104,
                 help=f"Steady seconds of an {unit} of the candidate.",
             ),
             first_time: st.column_config.NumberColumn(
@@ -186,7 +187,7 @@ PAYS_OFF = {
 def variant_column(names: Sequence[str], **settings: Any) -> Any:
     """Arms as chips: eager grey, whatever compiles orange."""
     options = list(dict.fromkeys(names))
-    colors = ["gray" if name == "eager" else "orange" for name in options]
+    colors = ["gray" if name.startswith("eager") else "orange" for name in options]
     return st.column_config.MultiselectColumn(options=options, color=colors, **settings)
 
 
