@@ -14,12 +14,12 @@ import streamlit as st
 
 from bench_core import capabilities, worker
 from bench_core.measured import Measured
-from bench_core.pairing import LeftOut, comparisons
+from bench_core.pairing import LeftOut, comparisons, noise_floors
 from bench_core.presets import PRESETS
 from bench_core.run import ENDED, Run
 from bench_core.spec import new_id
 from bench_core.store import Store
-from bench_core.units import bytes_text, count_text, counted
+from bench_core.units import NO_BREAK, bytes_text, count_text, counted
 from pages.parts.answers import Answer, answers_of
 from pages.parts.comparison_table import pair_id
 from pages.parts.doubt_words import doubt_line, doubts_word
@@ -74,7 +74,7 @@ def draw_hero(answer: Answer) -> None:
     caches = dict.fromkeys(one.run.spec.variant.cache for one in pair.candidate.runs)
     facts = [answer.kind.lower(), *answer.facts]
     if answer.kind == "Training":
-        facts += [pair.workload.precision]
+        facts += ["fp32"] * (pair.workload.precision == "fp32")
         facts += [f"{cache} cache" for cache in caches if cache == "cold"]
     row = st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
@@ -207,6 +207,20 @@ def draw_idle(newest: Run) -> None:
         start_demo("Run the demo")
 
 
+def draw_floors(measured: list[Measured]) -> None:
+    """Below what size a difference says nothing, where equal arms were measured."""
+    words = {"train": "training", "infer": "inference"}
+    for (machine_id, device, task), floor in noise_floors(measured).items():
+        environments = (one.run.environment for one in measured)
+        machine = next(one.machine for one in environments if one and one.machine_id == machine_id)
+        st.caption(
+            plain(
+                f"Noise floor of {words[task]} on {machine} ({device}): equal arms lay "
+                f"{100 * floor:.1f}{NO_BREAK}% apart, and no smaller difference counts as shown."
+            )
+        )
+
+
 def draw_no_answer(measured: list[Measured], left_out: tuple[LeftOut, ...], busy: bool) -> None:
     """Runs there are, but none that may be compared."""
     with st.container(border=True):
@@ -319,6 +333,7 @@ with right, st.container(border=True, gap="small", height="stretch"):
         draw_running(running, queued)
     else:
         draw_idle(max(runs, key=lambda run: run.ended_at or 0))
+    draw_floors(measured)
 
 # A run that failed is news too, until the same has been measured after all.
 tiles: list[tuple[float, Answer | Run]] = [(answer.ended_at, answer) for answer in answers[1:]]

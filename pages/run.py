@@ -101,6 +101,7 @@ second.pills(
     key="run_preset",
     required=True,
     on_change=load_preset,
+    wrap=True,
     persist_state="session",
 )
 st.caption(PRESETS[state.run_preset].caption)

@@ -161,13 +161,23 @@ def test_the_doubts_stand_beside_the_answer_they_concern() -> None:
         planted_experiment(store, machine="T4", epochs=20, ended_ago_seconds=60)
     at = overview()
     [popover] = [one for one in at.get("popover") if "doubt" in one.proto.popover.label]
-    assert popover.proto.popover.label == "1 doubt"
+    assert popover.proto.popover.label == "1\u00a0doubt"
     assert ":gray-badge[1 cold start] The cold start of compile was measured once" in said(at)
-    assert "1 doubt" in said(at), "on the tile"
+    assert "1\u00a0doubt." in said(at), "on the tile"
     with Store() as store:  # a second cold start leaves none
         planted_experiment(store, machine="T4", epochs=20, ended_ago_seconds=50)
     at = overview()
-    assert ":gray-badge[no doubts]" in said(at)
+    assert ":gray-badge[no\u00a0doubts]" in said(at)
+
+
+def test_the_noise_floor_of_a_machine_is_told_once_it_is_measured() -> None:
+    with Store() as store:
+        planted_experiment(store, machine="T4")
+        assert "Noise floor" not in said(overview())
+        equal = (Rung(side="A"), Rung(side="B"))
+        planted_experiment(store, machine="T4", rungs=equal, protocol="paired", repeats=5)
+    text = said(overview()).replace("\u00a0", " ").replace("\\", "")
+    assert re.search(r"Noise floor of training on T4 \(cuda:0\): equal arms lay \d\.\d %", text)
 
 
 def test_a_failed_run_is_news_with_its_reason_as_plain_text() -> None:
@@ -478,7 +488,8 @@ def test_arms_take_turns_until_sure_when_that_is_chosen() -> None:
     assert not at.exception
     assert "This will queue up to 16 runs, at most about" in said(at)
     assert "up to 8 repeats" in said(at)
-    assert ":gray-badge[eager] :gray[|] :orange-badge[compile]" in said(at)
+    assert ":gray-badge[eager]\u00a0:gray[|]\u00a0:orange-badge[compile]" in said(at)
+    assert "and so on" in said(at)
     assert at.number_input(key="run_repeats").label == "Repeats, at most"
     made = press_queue(at)
     assert (made.measurement.protocol, made.measurement.until_sure) == ("paired", 2.0)
@@ -544,7 +555,7 @@ def test_rungs_are_told_instead_of_variants_and_queued_as_the_preset_has_them(pr
 
 def test_an_untouched_preset_with_rungs_keeps_its_name() -> None:
     at = launch_page(preset="noise-floor")
-    assert ":gray-badge[A] :gray[|] :gray-badge[B]" in said(at)
+    assert ":gray-badge[A]\u00a0:gray[|]\u00a0:gray-badge[B]" in said(at)
     assert press_queue(at).preset == "noise-floor"
 
 

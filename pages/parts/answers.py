@@ -14,6 +14,8 @@ from bench_core.units import EN_DASH, NO_BREAK, count_text, percent_interval_tex
 from pages.parts.comparison_words import answer, vary_in_size_only
 from pages.parts.kinds import kind_of, workload_words
 
+USUAL = ("fp32", "contiguous")
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -56,9 +58,14 @@ class Answer:
 
     @property
     def facts(self) -> list[str]:
-        """`batch 1`, `fp32`; `n = 100–1 000 000` for a function's sizes."""
+        """`batch 1`, `fp32`; `batch 16`, `bf16`, `channels_last`; `n = 100–1 000 000` for a
+        function's sizes.
+        """
+        work = self.lead.workload
         if not self.of_sizes:
-            return workload_words(self.lead.workload)
+            words = workload_words(work)
+            unusual = [word for word in (work.precision, work.memory_layout) if word not in USUAL]
+            return [*words, *(word for word in unusual if word not in words)]
         sizes = [pair.workload.batch_size for pair in self.pairs]
         ends = f"{count_text(min(sizes))}{EN_DASH}{count_text(max(sizes))}"
         return [f"n{NO_BREAK}={NO_BREAK}{ends}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench_core.doubts import Doubt
-from bench_core.units import counted
+from bench_core.units import NO_BREAK, counted
 from pages.parts.text import plain
 
 
@@ -16,4 +16,5 @@ def doubt_line(doubt: Doubt) -> str:
 
 def doubts_word(doubts: Sequence[Doubt]) -> str:
     """`2 doubts`, `no doubts`."""
-    return counted(len(doubts), "doubt") if doubts else "no doubts"
+    word = counted(len(doubts), "doubt") if doubts else "no doubts"
+    return word.replace(" ", NO_BREAK)

@@ -19,7 +19,7 @@ from bench_core.spec import (
     Workload,
 )
 from bench_core.store import Store
-from bench_core.units import bytes_text, count_text, counted, duration_text
+from bench_core.units import NO_BREAK, bytes_text, count_text, counted, duration_text
 from pages.parts import draft
 from pages.parts.estimates import known_peaks, known_runs, seconds_ahead
 from pages.parts.launch_state import (
@@ -31,7 +31,7 @@ from pages.parts.launch_state import (
 from pages.parts.text import plain
 from pages.parts.when import reader_zone
 
-ROWS_SHOWN = 6
+ROWS_SHOWN, REPEATS_SHOWN = 6, 4
 state = st.session_state
 
 
@@ -143,15 +143,16 @@ def draw_order(experiment: Experiment, runs: list[RunSpec], seconds: list[float]
     else:
         arms = {variant.name for variant in experiment.variants if variant.execution != "eager"}
         badges = [badge(run.variant, len(arms) > 1) for run in first]
+    more = len(badges) > count * REPEATS_SHOWN
+    badges = badges[: count * REPEATS_SHOWN]
     if experiment.measurement.protocol == "paired":
         repeats = (badges[at : at + count] for at in range(0, len(badges), count))
-        shown = " \u2003 ".join(" :gray[|] ".join(repeat) for repeat in repeats)
-        title = "Order of runs; those with a line between them take turns, one epoch each"
-        if first[0].workload.task == "infer":
-            title = "Order of runs; those with a line between them take turns"
+        line = f"{NO_BREAK}:gray[|]{NO_BREAK}"
+        shown = " \u2003 ".join(line.join(repeat) for repeat in repeats)
+        title = "Order of runs: with a line between them they take turns"
     else:
         shown, title = " ".join(badges), "Order of runs"
-    st.markdown(f":small[:gray[{title}]]  \n{shown}")
+    st.markdown(f":small[:gray[{title}]]  \n{shown}{' and so on' * more}")
     if len(cells) == 1:
         return
     what, size = ("Function", "n") if runs[0].workload.is_function else ("Model", "Batch")

@@ -72,7 +72,7 @@ def run_table(
         column_config={
             "Run": st.column_config.NumberColumn(width=44, pinned=True),
             "Status": st.column_config.MultiselectColumn(
-                width=70, options=list(STATUS_COLORS), color=list(STATUS_COLORS.values())
+                width=90, options=list(STATUS_COLORS), color=list(STATUS_COLORS.values())
             ),
             "Task": st.column_config.TextColumn(width=72),
             "Machine": st.column_config.MultiselectColumn(
@@ -157,10 +157,10 @@ def _row(one: Measured, size: str, count: str, steady: str, first: str) -> dict[
         "Over time": _spark(one),
         count: EMPTY_CELL if run.status == "queued" else len(one.series_seconds),
         steady: one.steady.median_seconds or EMPTY_CELL,
+        "Doubts": [doubt.label for doubt in doubts_of_run(one)],
         first: one.first_seconds or EMPTY_CELL,
         "Compiling": one.compile_seconds or EMPTY_CELL,
         "Memory": max(peaks, default=EMPTY_CELL),
-        "Doubts": [doubt.label for doubt in doubts_of_run(one)],
         "Measured": _measured_at(run),
     }
 
