@@ -149,9 +149,11 @@ class Arm:
         if not values or list(values) == ["variant"]:
             return self.variant.name
         words = [
-            str(value) if name in PLAIN_VALUES else f"{name} {value}"
+            str(value)
+            if name in PLAIN_VALUES
+            else f"{name} {'default' if value is None else value}"
             for name, value in values.items()
-            if name not in ("variant", "side") and value is not None
+            if name not in ("variant", "side")
         ]
         if "variant" in values:
             words.insert(0, self.variant.name)

@@ -65,9 +65,9 @@ def axes_of(measured: Sequence[Measured], experiments: Iterable[Experiment]) -> 
     for name in list(AXES)[1:]:
         runs = with_axis(measured, (name,))
         # Most fields are the same everywhere, which is seen faster than pairs are formed.
-        if len({setting_of(one.run.spec, (name,)) for one in runs}) > 1 and (
-            comparisons(runs, Axis((name,)), floors={}).pairs
-        ):
+        specs = (one.run.spec for one in runs)
+        values = {getattr(spec.workload, name, spec.measurement.side) for spec in specs}
+        if len(values) > 1 and comparisons(runs, Axis((name,)), floors={}).pairs:
             found.append(name)
     of_experiments = (",".join(experiment.axis) for experiment in experiments if experiment.rungs)
     return list(dict.fromkeys([*found, *filter(None, of_experiments)]))
