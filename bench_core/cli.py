@@ -7,6 +7,7 @@ already it follows that one. Exit codes: 0 all measured, 1 a run failed, 2 the c
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import signal
 import sys
@@ -37,12 +38,15 @@ from bench_core.run import ENDED, Run
 from bench_core.spec import (
     COMPILES,
     NAMED_MODELS,
+    Cache,
     Execution,
     Experiment,
     Frozen,
     Measurement,
+    Rung,
     SpecError,
     Task,
+    Variant,
     Workload,
     parse_variant,
 )
@@ -79,6 +83,10 @@ HELP = {
     "seed": "Of weights and data.",
     "weights": "They change no timing.",
     "label": "Free text kept with each run.",
+    "protocol": "paired keeps the arms of a repeat alive side by side; they take turns, an epoch "
+    "or half a second of calls each. Where memory does not hold them they go one after the other.",
+    "until_sure": "End the repeats once the speedup's 95 % interval is within plus or minus so "
+    "many per cent, after 3 of them at least; --repeats is the most there can be.",
 }
 
 
@@ -112,7 +120,7 @@ def main() -> None:
 
 def _spec_options(command: Callable[..., None]) -> Callable[..., None]:
     """An option for each field of the workload and the measurement: a new field has one too."""
-    made_by_hand = {"task", "model", "batch_size", "precision", "repeat"}
+    made_by_hand = {"task", "model", "batch_size", "precision", "repeat", "side"}
     for kind in (Measurement, Workload):
         for name, field in reversed(kind.model_fields.items()):
             if name in made_by_hand:
@@ -177,6 +185,15 @@ def _allowed(annotation: Any) -> Any:
 @click.option(
     "--precision", "precisions", multiple=True, help="fp32, bf16, fp16; fp32 when left out."
 )
+@click.option(
+    "--rung",
+    "rungs",
+    multiple=True,
+    metavar="JSON",
+    help="An arm that differs in more than its variant, in the place of --variant and --precision: "
+    '\'{"workload":{"precision":"bf16"},"variant":{"execution":"compile"}}\', or of equal arms '
+    '\'{"side":"A"}\'. The first one is the baseline.',
+)
 @click.option("--device", help="cpu, cuda:0, mps; the first GPU, or cpu, when left out.")
 @click.option(
     "--cache",
@@ -203,7 +220,7 @@ def run(
 ) -> None:
     """Measure a grid: models x batch sizes x precisions x variants x repeats.
 
-    --model, --variant, --batch-size and --precision may be given several times.
+    --model, --variant, --batch-size, --precision and --rung may be given several times.
     """
     if csv_file and not csv_file.parent.is_dir():
         raise click.UsageError(f"--csv {csv_file}: there is no folder {csv_file.parent}")
@@ -217,6 +234,10 @@ def run(
         raise click.UsageError(str(error)) from None
     if lacking:
         raise click.UsageError("; ".join(lacking))
+    if experiment.measurement.until_sure and not importlib.util.find_spec("scipy"):
+        raise click.UsageError(
+            "--until-sure needs an interval, and that needs scipy: pip install scipy"
+        )
     with Store() as store:
         known = _known_runs(store)
         seconds = estimates.estimate_seconds(experiment, known)
@@ -224,7 +245,7 @@ def run(
         click.echo(f"{counted(len(runs), 'run')}, {length}", err=True)
         if plan:
             for number, spec in enumerate(runs, 1):
-                click.echo(f"{number:3}  {terminal.described(spec)}")
+                click.echo(f"{number:3}  {terminal.described(spec, experiment.axis)}")
             return
         store.queue(experiment)
         try:
@@ -247,15 +268,16 @@ def _experiment(preset: str | None, given: dict[str, Any]) -> Experiment:
     base = presets.PRESETS[preset or "custom"].experiment(device)
     fields: dict[str, Any] = dict(base)
     cache = given.pop("cache")
+    fields["rungs"] = _rungs(preset, base, given)
     for name in ("models", "batch_sizes", "precisions", "repeats"):
         if (value := given.pop(name)) not in (None, ()):
             fields[name] = value
     if texts := given.pop("variants"):
         fields["variants"] = tuple(parse_variant(text) for text in texts)
     if cache:
-        fields["variants"] = tuple(
-            variant.changed(cache=cache) if variant.execution in COMPILES else variant
-            for variant in fields["variants"]
+        fields["variants"] = tuple(_starting(cache, variant) for variant in fields["variants"])
+        fields["rungs"] = tuple(
+            rung.changed(variant=_starting(cache, rung.variant)) for rung in fields["rungs"]
         )
     said = {name: value for name, value in given.items() if value is not None}
     if "dataset_path" in said:
@@ -263,6 +285,31 @@ def _experiment(preset: str | None, given: dict[str, Any]) -> Experiment:
     fields["workload"] = {**base.workload, **_part(said, Workload)}
     fields["measurement"] = base.measurement.changed(**_part(said, Measurement))
     return Experiment(**fields)
+
+
+def _rungs(preset: str | None, base: Experiment, given: dict[str, Any]) -> tuple[Rung, ...]:
+    """Those given, else the preset's; neither goes with variants or precisions of their own."""
+    texts = given.pop("rungs")
+    rungs = []
+    for text in texts:
+        try:
+            rungs.append(Rung.from_json(text))
+        except SpecError as error:
+            raise SpecError(f"--rung {text}: {error}") from None
+    if not (rungs or base.rungs):
+        return ()
+    for name, option in (("variants", "--variant"), ("precisions", "--precision")):
+        if given[name]:
+            arms = "--rung names" if rungs else f"preset {preset} has"
+            raise SpecError(
+                f"{arms} whole arms, so {option} {given[name][0]} would say nothing; leave it out, "
+                "or choose another preset"
+            )
+    return tuple(rungs) or base.rungs
+
+
+def _starting(cache: Cache, variant: Variant) -> Variant:
+    return variant.changed(cache=cache) if variant.execution in COMPILES else variant
 
 
 def _part(said: dict[str, Any], kind: type[Frozen]) -> dict[str, Any]:
@@ -305,7 +352,7 @@ def _follow(store: Store, experiment: Experiment, progress: terminal.Progress) -
             if run.status == "queued":
                 continue
             epochs = store.epochs([run.number])[run.number]
-            if run.phase and run.status == "running":
+            if run.phase and run.status == "running" and not run.waits_for_its_turn:
                 progress.note(run, events.PhaseStarted(phase=run.phase, epoch=run.phase_epoch))
             for epoch in epochs[shown.get(run.number, 0) :]:
                 progress.note(run, epoch)
@@ -337,7 +384,9 @@ def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:
     found = pairing.comparisons(measured, axis)
     terminal.print_runs(measured)
     terminal.print_answers(measured, found)
-    if len({run.spec.variant.arm for run in runs}) > 1:
+    if experiment:
+        terminal.print_sureness(experiment, measured)
+    if len({pairing.setting_of(run.spec, axis.names) for run in runs}) > 1:
         terminal.print_left_out(found, failed=False)  # those stand below their table
     return any(run.status == "failed" for run in runs)
 
@@ -396,27 +445,54 @@ def show(run_reference: str) -> None:
 
 @main.command()
 @click.argument("experiment_id", metavar="[EXPERIMENT]", required=False)
-@click.option("--baseline", default="eager", help="The variant that others are held against.")
+@click.option("--baseline", help="The variant that others are held against; eager when left out.")
+@click.option(
+    "--axis",
+    "names",
+    multiple=True,
+    help="What the arms may differ in, variant when left out: a field of the workload such as "
+    "precision, or side. May be given several times; then the arm measured first is the baseline.",
+)
 @click.option("--json", "as_json", is_flag=True)
-def compare(experiment_id: str | None, baseline: str, as_json: bool) -> None:
+def compare(
+    experiment_id: str | None, baseline: str | None, names: tuple[str, ...], as_json: bool
+) -> None:
     """Speedups with their interval: of one experiment, or of the whole store."""
-    try:
-        variant = parse_variant(baseline).arm
-    except SpecError as error:
-        raise click.UsageError(f"--baseline: {error}") from None
+    axis = _axis(names, baseline)
     with Store() as store:
         if experiment_id and store.experiment(experiment_id) is None:
             raise Plain(f"there is no experiment {experiment_id!r}; `show RUN` names a run's")
         measured = _measured(store, store.runs(experiment_id))
-    found = pairing.comparisons(measured, pairing.Axis.against(variant))
+    found = pairing.comparisons(measured, axis)
     if as_json:
         click.echo(json.dumps(terminal.as_json(found), indent=2))
         return
     if not found.pairs:
-        click.echo(f"Nothing to compare: it takes {variant.name} and one other variant of the same")
+        arms = f"{axis.baseline_name} and one other variant" if axis.baseline else "two arms"
+        click.echo(f"Nothing to compare: it takes {arms} of the same")
         click.echo("workload on the same machine, both ended with a steady state.")
     terminal.print_comparisons(measured, found)
     terminal.print_left_out(found)
+
+
+def _axis(names: tuple[str, ...], baseline: str | None) -> pairing.Axis:
+    """Raises UsageError: a name that is no axis, or a variant where something else differs."""
+    known = ("variant", "side", *Workload.model_fields)
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"--axis must be one of {', '.join(known)}, got {name!r}")
+    names = tuple(dict.fromkeys(names)) or ("variant",)
+    if names != ("variant",):
+        if baseline:
+            raise click.UsageError(
+                f"--baseline names a variant, so it goes with --axis variant alone, got --axis "
+                f"{' --axis '.join(names)}; leave one of them out"
+            )
+        return pairing.Axis(names)
+    try:
+        return pairing.Axis.against(parse_variant(baseline or "eager").arm)
+    except SpecError as error:
+        raise click.UsageError(f"--baseline: {error}") from None
 
 
 @main.command()

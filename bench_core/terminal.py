@@ -20,6 +20,7 @@ from bench_core.measured import Arm, Measured
 from bench_core.run import Run
 from bench_core.spec import Experiment, RunSpec, Task
 from bench_core.units import bytes_text, interval_text, ratio_text, seconds_text
+from bench_core.until_sure import outcome_text
 
 WIDTH = 116
 OF_THE_OTHER_TASK: dict[Task, tuple[str, ...]] = {
@@ -39,10 +40,9 @@ class Progress:
     def __init__(self, experiment: Experiment) -> None:
         runs = experiment.runs()
         self._bar = None
-        self._run_number: int | None = None
-        self._started = 0
-        self._count = len(runs)
-        self._done = 0  # epochs or iterations of this run
+        self._axis = experiment.axis
+        self._count = f"{'at most ' * bool(experiment.measurement.until_sure)}{len(runs)}"
+        self._done: dict[int, int] = {}  # epochs or iterations of each run that has begun
         if sys.stderr.isatty():
             self._bar = click.progressbar(
                 length=sum(run.is_done_after for run in runs),
@@ -53,12 +53,11 @@ class Progress:
             self._bar.render_progress()
 
     def note(self, run: Run, event: events.Event) -> None:
-        if run.number != self._run_number:
-            self._run_number = run.number
-            self._started += 1
-            self._done = 0
+        if run.number not in self._done:
+            self._done[run.number] = 0
             if not self._bar:
-                click.echo(f"run {self._started} of {self._count}: {described(run.spec)}", err=True)
+                place, told = len(self._done), described(run.spec, self._axis)
+                click.echo(f"run {place} of {self._count}: {told}", err=True)
         match event:
             case events.Epoch():
                 self._show_epoch(run, event)
@@ -74,15 +73,17 @@ class Progress:
     def _label(self, run: Run, doing: str) -> None:
         if self._bar:
             width = max(20, shutil.get_terminal_size().columns - 60)
-            text = f"{self._started}/{self._count} {described(run.spec)}: {doing}"
+            place = list(self._done).index(run.number) + 1
+            text = f"{place}/{self._count} {described(run.spec, self._axis)}: {doing}"
             self._bar.label = text[:width].ljust(width)
             self._bar.render_progress()
 
     def _show_epoch(self, run: Run, epoch: events.Epoch) -> None:
-        before, whole = self._done, run.spec.is_done_after
-        self._done += events.measured_by(run.spec, epoch)
+        before = self._done[run.number] if epoch.epoch > 1 else 0  # it may be measured afresh
+        whole, more = run.spec.is_done_after, events.measured_by(run.spec, epoch)
+        done = self._done[run.number] = before + more
         if self._bar:
-            self._bar.update(self._done - before)
+            self._bar.update(more)
             return
         compiling = (
             f", of which compiling {seconds_text(epoch.compile_seconds)}"
@@ -93,21 +94,29 @@ class Progress:
             told = f"epoch {epoch.epoch}: {seconds_text(epoch.wall_seconds)}"
         elif before == 0:
             told = f"first call: {seconds_text(epoch.step_seconds[0])}"
-        elif before * 10 // whole < self._done * 10 // whole:  # a tenth: blocks are too many
-            told = f"iteration {self._done}: {seconds_text(epoch.step_seconds[-1])}"
+        elif before * 10 // whole < done * 10 // whole:  # a tenth: blocks are too many
+            told = f"iteration {done}: {seconds_text(epoch.step_seconds[-1])}"
         else:
             return
-        click.echo(f"  {told}{compiling}", err=True)
+        takes_turns = run.spec.measurement.protocol == "paired"
+        arm = f"{arm_name(run.spec, self._axis)}, " if takes_turns else ""
+        click.echo(f"  {arm}{told}{compiling}", err=True)
 
     def close(self) -> None:
         if self._bar:
             self._bar.render_finish()
 
 
-def described(spec: RunSpec) -> str:
-    """`resnet18, batch 16, fp32, compile, cold cache`."""
-    work, variant = spec.workload, spec.variant
-    return f"{work.model}, {work.size_text}, {work.precision}, {variant.name_with_cache}"
+def described(spec: RunSpec, axis: tuple[str, ...] = ("variant",)) -> str:
+    """`resnet18, batch 16, fp32, compile, cold cache`; arms of other axes by their own names."""
+    work, cache = spec.workload, spec.variant.cache
+    words = [work.model, work.size_text, work.precision, arm_name(spec, axis)]
+    return ", ".join(words + ([f"{cache} cache"] if cache else []))
+
+
+def arm_name(spec: RunSpec, axis: tuple[str, ...]) -> str:
+    """The arm that a run belongs to where an experiment compares along this axis."""
+    return Arm(spec.variant.arm, (), pairing.setting_of(spec, axis)).name
 
 
 def print_runs(measured: list[Measured]) -> None:
@@ -123,6 +132,8 @@ def print_runs(measured: list[Measured]) -> None:
     for one in measured:
         if one.run.status == "failed":
             click.echo(f"run {one.run.number} failed: {one.run.reason}")
+        if one.run.protocol_note:
+            click.echo(f"run {one.run.number} {one.run.protocol_note}")
 
 
 TRAINING_HEAD = (
@@ -137,7 +148,7 @@ def _training_row(one: Measured) -> tuple[str, ...]:
         str(one.run.number),
         work.model,
         str(work.batch_size),
-        one.run.spec.variant.name_with_cache,
+        _variant_text(one.run.spec),
         one.run.status,
         str(len(one.epochs)),
         seconds_text(one.first_seconds),
@@ -145,6 +156,23 @@ def _training_row(one: Measured) -> tuple[str, ...]:
         seconds_text(one.steady.median_seconds),
         bytes_text(max((e.peak_memory_bytes or 0 for e in one.epochs), default=0) or None),
     )
+
+
+def _variant_text(spec: RunSpec) -> str:
+    """With the side, where equal arms have one."""
+    side = spec.measurement.side
+    return f"{side}: {spec.variant.name_with_cache}" if side else spec.variant.name_with_cache
+
+
+def print_sureness(experiment: Experiment, measured: list[Measured]) -> None:
+    """`small_cnn, batch 16: sure after 4 of at most 12 pairs: ±1.8 %`, a line a cell."""
+    cells: dict[int | None, list[Measured]] = defaultdict(list)
+    for one in measured:
+        cells[one.run.cell].append(one)
+    for cell in cells.values():
+        if outcome := outcome_text(experiment, cell):
+            work = cell[0].run.spec.workload
+            click.echo(f"{work.model}, {work.size_text}: {outcome}")
 
 
 def print_answers(measured: list[Measured], found: pairing.Comparisons) -> None:
@@ -182,7 +210,9 @@ def print_comparisons(measured: list[Measured], found: pairing.Comparisons) -> N
     """Training in one table, a comparison a row; inference as arms beside each other."""
     training = [pair for pair in found.pairs if pair.unit == "epoch"]
     if training:
-        head = ("model", "machine", "batch", "variant", "speedup", "95 % interval", "runs")
+        usual = all(pair.axis == ("variant",) for pair in training)
+        arms = ("variant",) if usual else ("arm", "against")
+        head = ("model", "machine", "batch", *arms, "speedup", "95 % interval", "runs")
         print_table((*head, "verdict", "pays off"), [_answer_row(pair) for pair in training])
     for mean in geometric_means(training):
         if mean["matched"] > 1:
@@ -273,13 +303,17 @@ def _answer_row(pair: Comparison) -> tuple[str, ...]:
         pair.workload.model,
         pair.machine,
         str(pair.workload.batch_size),
-        pair.candidate.name,
+        *((pair.candidate.name,) if pair.axis == ("variant",) else _arm_names(pair)),
         ratio_text(speedup.ratio, speedup.low, speedup.high),
         interval_text(speedup.low, speedup.high),
         f"{speedup.baseline_runs} + {speedup.candidate_runs}",
         pair.verdict_text,
         pair.pays_off_text,
     )
+
+
+def _arm_names(pair: Comparison) -> tuple[str, str]:
+    return pair.candidate.name, pair.baseline.name
 
 
 def geometric_means(pairs: Sequence[Comparison]) -> list[dict[str, Any]]:
@@ -310,6 +344,8 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
         ],
         "pairs": [
             {
+                "axis": list(pair.axis),
+                "pairs_by_turns": len(pair.took_turns),
                 "model": pair.workload.model,
                 "machine": pair.machine,
                 "device": pair.device,

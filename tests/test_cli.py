@@ -16,10 +16,18 @@ from typing import Any, get_args
 
 import pytest
 
-from bench_core import cli, presets, worker
+from bench_core import cli, presets, terminal, worker
 from bench_core.events import Activity, Aftermath, Parity
 from bench_core.paths import CHECKOUT
-from bench_core.spec import Execution, Experiment, Measurement, RunSpec, Variant, Workload
+from bench_core.spec import (
+    Execution,
+    Experiment,
+    Measurement,
+    Rung,
+    RunSpec,
+    Variant,
+    Workload,
+)
 from bench_core.store import Store
 from tests.planted import environment, plant_run, planted_experiment
 
@@ -255,6 +263,15 @@ def test_ctrl_c_stops_the_experiment_and_keeps_what_was_measured(data):
         (["--variant", "onednn_graph"], "execution onednn_graph is for inference"),
         (["--task", "infer", "--iterations", "0"], "iterations must be at least 1, got 0"),
         (["--task", "infer", "--variant", "export_aot:{\"cache\":\"warm\"}"], "must be cold"),
+        (["--side", "A"], "No such option '--side'"),
+        (["--protocol", "paired", "--variant", "eager"], "protocol paired needs two arms"),
+        (["--until-sure", "2", "--repeats", "2"], "until_sure needs repeats of at least 3"),
+        (["--until-sure", "0"], "until_sure must be at least 0.1, got 0"),
+        (["--rung", "{bf16}"], "--rung {bf16}: "),
+        (["--rung", "{\"precision\":\"bf16\"}"], "precision is not a field of the spec"),
+        (["--rung", "{\"workload\":{\"batch_size\":0}}"], "batch_size must be at least 1, got 0"),
+        (["--rung", "{}", "--variant", "eager"], "--rung names whole arms, so --variant eager"),
+        (["--preset", "noise-floor", "--precision", "bf16"], "preset noise-floor has whole arms"),
     ],
 )  # fmt: skip
 def test_a_wrong_call_is_refused_in_one_sentence_and_queues_nothing(data, words, sentence):
@@ -370,7 +387,9 @@ def test_help_says_what_belongs_to_inference(data):
     assert "--task [train|infer]" in said
     assert "--grad-mode [no_grad|inference_mode|enabled]" in said
     for name in (*Workload.model_fields, *Measurement.model_fields):
-        assert name == "repeat" or f"--{name.replace('_', '-')}" in said
+        assert name in ("repeat", "side") or f"--{name.replace('_', '-')} " in said
+    assert "--side " not in said, "only an arm of its own has a side"
+    assert "--protocol [sequential|paired]" in said
 
 
 ONEDNN = Variant(execution="onednn_graph")
@@ -619,3 +638,80 @@ def test_the_command_of_a_spec_names_every_field_that_differs():
         """'compile:{"dynamic": false, "cache": "warm"}'""",
     ):  # fmt: skip
         assert words in run.command
+
+
+# Arms that take turns, and other axes
+
+
+def test_a_line_with_turns_and_rungs_queues_the_same_again(data):
+    experiment = Experiment(
+        models=("small_cnn",),
+        batch_sizes=(8,),
+        variants=(Variant(),),
+        rungs=(
+            Rung(),
+            Rung(workload={"precision": "bf16"}, variant=Variant(execution="compile", mode="lite")),
+        ),
+        repeats=12,
+        workload={"samples": 64},
+        measurement=Measurement(protocol="paired", until_sure=2.5, epochs=4),
+    )
+    again = read_back(experiment.command)
+    assert again.runs() == experiment.runs()
+    assert again.rungs == experiment.rungs
+
+
+def test_cache_is_that_of_every_rung_too(data):
+    compiled = '{"variant":{"execution":"compile"}}'
+    line = f"python -m bench_core run --device cpu --rung {{}} --rung '{compiled}' --cache off"
+    assert [rung.variant.cache for rung in read_back(line).rungs] == [None, "off"]
+
+
+def test_arms_that_take_turns_are_told_line_by_line_with_their_names(data, capsys):
+    with Store() as store:
+        experiment = planted_experiment(
+            store, protocol="paired", until_sure=2.0, rungs=(Rung(side="A"), Rung(side="B")),
+            epochs=3,
+        )  # fmt: skip
+        first, second, *_ = store.runs()
+        epochs = store.epochs([1, 2])
+    shown = terminal.Progress(experiment)
+    for number in range(3):
+        for run in (first, second) if number % 2 == 0 else (second, first):
+            shown.note(run, epochs[run.number][number])
+    said = capsys.readouterr().err.replace("\u00a0", " ").splitlines()
+    assert said[0] == "run 1 of at most 6: resnet101, batch 16, fp32, eager A"
+    assert re.fullmatch(r"  eager A, epoch 1: 6\d\.\d s", said[1])
+    assert said[2] == "run 2 of at most 6: resnet101, batch 16, fp32, eager B"
+    order = [line.split(",")[0].strip() for line in said if ", epoch " in line]
+    assert order == ["eager A", "eager B", "eager B", "eager A", "eager A", "eager B"]
+
+
+def test_the_report_says_how_sure_it_is_and_why_arms_did_not_take_turns(data, capsys):
+    with Store() as store:
+        experiment = planted_experiment(store, protocol="paired", repeats=4, until_sure=3.0)
+        store.set_protocol_note(2, "measured by itself: beside eager it ran out of memory")
+        assert not cli._report(store, experiment.id, None)
+    said = capsys.readouterr().out.replace("\u00a0", " ")
+    assert "run 2 measured by itself: beside eager it ran out of memory" in said
+    assert "resnet101, batch 16: sure after 4 of at most 4 pairs: ±" in said
+
+
+def test_compare_takes_an_axis_and_names_both_arms(data):
+    rungs = (Rung(), Rung(workload={"precision": "bf16"}))
+    with Store() as store:
+        planted_experiment(store, rungs=rungs, repeats=3)
+    answered = command("compare", "--axis", "precision")
+    assert answered.returncode == 0, answered.stderr
+    head, row, *_ = answered.stdout.splitlines()
+    assert head.split()[:5] == ["model", "machine", "batch", "arm", "against"]
+    assert row.split()[:6] == ["resnet101", "T4", "16", "bf16", "fp32", row.split()[5]]
+    found = json.loads(command("compare", "--axis", "precision", "--json").stdout)
+    assert found["pairs"][0]["axis"] == ["precision"]
+    for words, sentence in (
+        (["--axis", "colour"], "--axis must be one of variant, side, task,"),
+        (["--axis", "precision", "--baseline", "eager"], "it goes with --axis variant alone"),
+    ):
+        refused = command("compare", *words)
+        assert refused.returncode == 2
+        assert sentence in " ".join(refused.stderr.split())

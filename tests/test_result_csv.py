@@ -344,3 +344,13 @@ def test_writing_needs_none_of_the_large_packages():
     )
     said = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"
+
+
+def test_who_took_turns_and_what_is_not_stated_is_written(store):
+    experiment = planted_experiment(store, protocol="paired", until_sure=2.0, repeats=3)
+    store.set_protocol_note(2, "=no room")
+    first, second = (written(store, [store.run(number)])[0] for number in (1, 2))
+    assert first["round"] == second["round"] == f"{experiment.id} resnet101 16 fp32 1"
+    assert (first["protocol"], first["until_sure"], first["side"]) == ("paired", "2.0", "")
+    assert (first["protocol_note"], second["protocol_note"]) == ("", "'=no room")
+    assert json.loads(first["unstated"]) == []
