@@ -365,6 +365,14 @@ def test_the_address_names_the_axis_and_its_baseline(store):
     assert table(at, "Arm")["Speedup"][0] == pytest.approx(0.62, rel=0.01)
 
 
+def test_an_axis_of_several_words_is_found_in_a_link(store):
+    rungs = [Rung(workload={"memory_layout": name}) for name in ("contiguous", "channels_last")]
+    planted_experiment(store, models=("resnet101",), rungs=rungs)
+    at = opened("compare", axis="memory layout", baseline="channels_last")
+    assert list(table(at, "Arm")["Arm"]) == [["contiguous"]]
+    assert [box.value for box in at.selectbox] == ["memory layout", "channels_last"]
+
+
 def test_an_axis_that_there_is_not_is_the_variant(store):
     planted_experiment(store, models=("resnet50",))
     at = opened("compare", axis="nonsense", baseline="fp16")

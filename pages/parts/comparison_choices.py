@@ -136,30 +136,30 @@ def choose(
         chosen_models = st.pills("Models", models, key="models", wrap=True, **in_row)
         rest = st.container(width="content")
 
-        axes = axes_of(ended, experiments)
-        usual_axis = ",".join(usual.names)
-        axes += [usual_axis] if usual_axis not in axes else []
-        names = state_of("axis", usual_axis)
-        names = names if names in axes else usual_axis
+        usual_axis = axis_text(",".join(usual.names))
+        # By its words, which stand in the address too.
+        axes = {axis_text(names): names for names in axes_of(ended, experiments)}
+        axes.setdefault(usual_axis, ",".join(usual.names))
+        axis = state_of("axis", usual_axis)
+        axis = axis if axis in axes else usual_axis
+        names = tuple(axes[axis].split(","))
         sizes = "input sizes" if kind_of(works[0]) == "Functions" else "batch sizes"
-        arms = arms_of(with_axis(ended, names.split(",")), tuple(names.split(",")), usual)
+        arms = arms_of(with_axis(ended, names), names, usual)
         baseline = state_of("baseline")
         if baseline not in arms:  # of another axis, or of an old link
             st.session_state.pop("baseline", None)
             baseline = next(iter(arms), EAGER.name)
-        label = _label(sizes, names, baseline)
+        label = _label(sizes, axis, baseline)
         with rest, st.popover(plain(label), icon=":material/tune:", key="rest"):
-            names = st.selectbox(
+            st.selectbox(
                 "What differs",
-                axes,
-                index=axes.index(usual_axis),
-                format_func=axis_text,
+                list(axes),
+                index=list(axes).index(usual_axis),
                 key="axis",
                 bind="query-params",
                 help="Along this axis arms are compared; in all else they agree. Offered is what "
                 "differs between runs that are equal else.",
             )
-            names_of_axis = tuple(names.split(","))
             chosen_baseline = st.selectbox(
                 "Baseline",
                 list(arms) or [EAGER.name],
@@ -175,7 +175,7 @@ def choose(
                 bind="query-params",
             )
             chosen_precisions = []
-            if "precision" not in names_of_axis:
+            if "precision" not in names:
                 chosen_precisions = st.pills(
                     "Precision",
                     sorted({work.precision for work in works}),
@@ -193,22 +193,22 @@ def choose(
 
     matching = tuple(
         one
-        for one in with_axis(measured, names_of_axis)
+        for one in with_axis(measured, names)
         if (not chosen_machines or one.run.machine in chosen_machines)
         and (not chosen_models or one.run.spec.workload.model in chosen_models)
         and (not chosen_batches or one.run.spec.workload.batch_size in chosen_batches)
         and (not chosen_precisions or one.run.spec.workload.precision in chosen_precisions)
     )
     against = arms.get(chosen_baseline, usual.baseline)
-    return Choice(Axis(names_of_axis, against), matching, len(matching) < len(measured))
+    return Choice(Axis(names, against), matching, len(matching) < len(measured))
 
 
-def _label(sizes: str, names: str, baseline: str) -> str:
+def _label(sizes: str, axis: str, baseline: str) -> str:
     """`batch size 16, bf16 · against eager`, `all batch sizes · precision against fp32`."""
     batches = st.session_state.get("batches", st.query_params.get_all("batches"))
     precisions = st.session_state.get("precisions", st.query_params.get_all("precisions"))
     size = f"{sizes[:-1]} {', '.join(map(str, batches))}" if batches else f"all {sizes}"
-    words = [size, *(precisions if "precision" not in names.split(",") else ())]
+    words = [size, *(precisions if "precision" not in axis else ())]
     words += ["testing counted"] if state_of("testing", False) else []
-    axis = "" if names == "variant" else f"{axis_text(names)} "
-    return f"{', '.join(words)} · {axis}against {baseline}"
+    along = "" if axis == AXES["variant"] else f"{axis} "
+    return f"{', '.join(words)} · {along}against {baseline}"
