@@ -122,6 +122,7 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
         return
     rows: dict[str, list[object]] = {"": [], "Run": [], "Variant": [], "Starts": []}
     clock, place = 0.0, 0
+    starts: dict[tuple[object, ...], float] = {}  # arms that take turns start together
     for run in sorted(waiting, key=lambda run: (run.status != "running", run.number)):
         work = run.spec.workload
         words = [model_text(work.model), work.size_text]
@@ -134,7 +135,8 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
         else:
             place += 1
             rows[""].append(str(place))
-            rows["Starts"].append(f"in {_minutes(clock)}" if clock else "next")
+            start = starts.setdefault(_together(run), clock)
+            rows["Starts"].append(f"in {_minutes(start)}" if start else "next")
         clock += needs[run.number]
     arms = list(dict.fromkeys(_arm_text(run, reading) for run in waiting))
     st.dataframe(
@@ -150,6 +152,14 @@ def draw_queue(reading: Reading, needs: Mapping[int, float]) -> None:
         },
         alt="Runs in the order in which they are measured",
     )
+
+
+def _together(run: Run) -> tuple[object, ...]:
+    """What is claimed at one time: the arms of a repeat that are to take turns, or a run."""
+    measurement = run.spec.measurement
+    if measurement.protocol == "sequential" or run.protocol_note:
+        return (run.number,)
+    return run.experiment_id, run.cell, measurement.repeat
 
 
 def _arm_text(run: Run, reading: Reading) -> str:

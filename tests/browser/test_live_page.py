@@ -169,6 +169,26 @@ def test_the_end_of_a_run_changes_the_page_by_itself(
     assert page.evaluate("window.runs") == 0
 
 
+def test_arms_that_take_turns_stand_below_each_other_and_are_drawn_by_turns(
+    page: Page, address: str, store: Store, screenshot: Screenshot
+) -> None:
+    experiment = planted_experiment(
+        store, protocol="paired", until_sure=2.0, repeats=12, epochs=30, measured=2
+    )
+    compiled = plant_run(store, experiment.id, epochs=5, status="running")
+    eager = plant_run(store, experiment.id, epochs=5, status="running")
+    store.set_phase(eager.number, "waiting", 5)
+    watch(page, address, experiment)
+    expect(page.get_by_text("Pair 2 of at most 12 · turn of compile, warm")).to_be_visible()
+    expect(page.get_by_text("epoch 6 of 30, waiting for its turn")).to_be_visible()
+    screenshot(page, "live_turns")
+    plant_epoch(store, compiled, 6)
+    store.set_phase(compiled.number, "waiting", 6)
+    store.set_phase(eager.number, "epoch", 6)
+    expect(page.get_by_text("Pair 2 of at most 12 · turn of eager")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("epoch 7 of 30, waiting for its turn")).to_be_visible()
+
+
 def test_a_run_that_nobody_measures_is_ended_by_a_new_worker(
     page: Page, server: Server, tmp_path: Path
 ) -> None:
