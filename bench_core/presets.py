@@ -167,7 +167,8 @@ def _noise_floor(device: str) -> Experiment:
         device=device,
         workload={
             "image_size": 224 if on_gpu else 32,
-            "samples": 2048 if on_gpu else 512,
+            # Epochs long enough that the load of other programs can be told.
+            "samples": 2048 if on_gpu else 4096,
             "pipeline": "cached",
         },
         measurement=Measurement(epochs=8, protocol="paired"),

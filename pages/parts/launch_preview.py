@@ -148,7 +148,9 @@ def draw_order(experiment: Experiment, runs: list[RunSpec], seconds: list[float]
     if experiment.measurement.protocol == "paired":
         repeats = (badges[at : at + count] for at in range(0, len(badges), count))
         line = f"{NO_BREAK}:gray[|]{NO_BREAK}"
-        shown = " \u2003 ".join(line.join(repeat) for repeat in repeats)
+        # Names are long, so each repeat has a row; the places of rungs are not.
+        between = " \u2003 " if experiment.rungs else "  \n"
+        shown = between.join(line.join(repeat) for repeat in repeats)
         title = "Order of runs: with a line between them they take turns"
     else:
         shown, title = " ".join(badges), "Order of runs"
