@@ -147,8 +147,9 @@ def choose(
         arms = arms_of(with_axis(ended, names), names, usual)
         baseline = state_of("baseline")
         if baseline not in arms:  # of another axis, or of an old link
-            st.session_state.pop("baseline", None)
             baseline = next(iter(arms), EAGER.name)
+            if "baseline" in st.session_state:  # else the box would go on showing the old one
+                st.session_state["baseline"] = baseline
         label = _label(sizes, axis, baseline)
         with rest, st.popover(plain(label), icon=":material/tune:", key="rest"):
             st.selectbox(

@@ -49,17 +49,18 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     base_time = f"{baseline[0].upper()}{baseline[1:]} {unit}" if len(baseline) < 12 else "Baseline"
     along_variant = pairs[0].axis == ("variant",)
     arm = "Variant" if along_variant else "Arm"
+    arm_width = min(190, 40 + 7 * max(len(pair.candidate.name) for pair in pairs))
     variant_time, first_time = f"{arm} {unit}", FIRST[unit]
     rows = [_row(pair, size, arm, base_time, variant_time, first_time) for pair in pairs]
     frame = pd.DataFrame(rows)
     # On a phone the speedup must be seen without scrolling: what all rows share needs no column.
     one = pairs[0]
     every_row = {size: one.workload.size_text, arm: plain(one.candidate.name)}
-    if unit == "iteration":  # whose table has more columns
+    if unit == "iteration" or not along_variant:  # whose table has more or wider columns
         every_row = {
             "Model": plain(one.workload.model),
             "Machine": f"on {plain(one.machine)}",
-            "Precision": one.workload.precision,
+            **({"Precision": one.workload.precision} if unit == "iteration" else {}),
         } | every_row
     hidden = {name for name in every_row if frame[name].map(str).nunique() == 1}
     said = [words for name, words in every_row.items() if name in hidden]
@@ -112,11 +113,11 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
             size: st.column_config.NumberColumn(width=52 if size == "Batch" else 84),
             arm: variant_column(
                 [pair.candidate.name for pair in pairs],
-                width=190 if not along_variant else 90 if unit == "epoch" else 130,
+                width=arm_width if not along_variant else 90 if unit == "epoch" else 130,
             ),
             "Precision": st.column_config.TextColumn(width=74),
             "Conditions": st.column_config.TextColumn(
-                width=110, help="Where rows differ beyond model, machine, batch size and variant."
+                width=118, help="Where rows differ beyond model, machine, batch size and variant."
             ),
             "Speedup": st.column_config.NumberColumn(
                 width=74,
@@ -132,7 +133,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
                 f"far single {unit}s move the ratio, and no verdict rests on it.",
             ),
             "Pays off from": st.column_config.TextColumn(
-                width=150 if unit == "epoch" else 290 if of_function else 190, help=PAYS_OFF[unit]
+                width=158 if unit == "epoch" else 290 if of_function else 190, help=PAYS_OFF[unit]
             ),
             "Warm cache": st.column_config.TextColumn(
                 width=84 if unit == "epoch" else 124,
