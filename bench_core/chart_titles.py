@@ -102,12 +102,12 @@ def training_caption(what: str, runs: Iterable[Measured], more: str = "") -> str
     on top: the mean of the runs that did not start from a warm cache, if any.
     """
     runs = list(runs)
-    if any(one.evaluation for one in runs):
-        return f"{what}, testing and all compile time counted{more}."
     if any(one.unit == "iteration" for one in runs):
         return f"{what}, all that came before the first answer counted{more}."
     if not any(epoch.evaluation_seconds for one in runs for epoch in one.epochs):
         return f"{what}, all compile time counted{more}."
+    if any(one.evaluation for one in runs):
+        return f"{what}, testing and all compile time counted{more}."
     further: dict[bool, list[float]] = {True: [], False: []}
     for one in runs:
         seconds = sum(epoch.evaluation_compile_seconds or 0.0 for epoch in one.epochs)

@@ -151,6 +151,16 @@ def test_without_an_evaluation_all_compile_time_is_counted(runs: list[Run]) -> N
     )
 
 
+def test_an_evaluation_that_is_counted_in_is_not_told_apart(runs: list[Run]) -> None:
+    apart = evaluated(runs[0], [5.0, 5.0], [0.0, 0.0])
+    counted = measure(apart.run, apart.epochs, evaluation=True)
+    assert training_caption("Seconds saved", [counted]) == (
+        "Seconds saved, testing and all compile time counted."
+    )
+    untested = measure(runs[0], evaluated(runs[0], [None], [0.0]).epochs, evaluation=True)
+    assert "testing" not in training_caption("Seconds saved", [untested])
+
+
 def test_what_an_evaluation_compiled_is_told_apart(runs: list[Run]) -> None:
     eager = evaluated(runs[0], [5.0, 5.0], [0.0, 0.0])
     assert training_caption("Seconds saved", [eager]) == (
