@@ -98,8 +98,9 @@ def training_caption(what: str, runs: Iterable[Measured], more: str = "") -> str
     """`Seconds saved so far against eager, all compile time counted.`
 
     In inference that is everything before the first answer: tracing and exporting too. Where the
-    runs evaluate, and that is not counted in, it says that `what` is of training only, and what compiling the evaluation took
-    on top: the mean of the runs that did not start from a warm cache, if any.
+    runs evaluate, and that is not counted in, it says that `what` is of training only, and what
+    compiling the evaluation took on top: the mean of the runs that did not start from a warm
+    cache, if any.
     """
     runs = list(runs)
     if any(one.unit == "iteration" for one in runs):
