@@ -99,6 +99,9 @@ def measure(store: Store, runs: list[Run], watch: Watch | None = None) -> None:
         lock = _turn_on_this_machine(arms)
         compile_caches.remove_remains()
         for arm in arms:
+            if arm.others:
+                _rest(arm)
+        for arm in arms:
             _step(arm)  # the caches are filled before anybody is timed
         while any(not arm.over for arm in arms):
             for arm in order:

@@ -53,6 +53,16 @@ def test_it_has_enough_after_three_repeats_at_the_earliest(store: Store, protoco
     assert spare_runs(experiment, cell(store, experiment)) == list(range(7, 25))
 
 
+def test_the_worker_measures_no_more_once_it_is_sure(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    with Store() as store:
+        experiment = planted_experiment(
+            store, protocol="paired", repeats=12, until_sure=2.0, measured=6
+        )
+        worker.serve(experiment.id, idle_seconds=0)
+        assert [run.status for run in store.runs()] == ["done"] * 6
+
+
 def test_a_difference_that_shows_is_no_reason_to_end(store: Store) -> None:
     experiment = planted_experiment(
         store, protocol="paired", repeats=12, until_sure=0.1, measured=8

@@ -31,6 +31,7 @@ TRIALS = max(2, round(8 * SCALE))
 LOAD_SECONDS = 20 * SCALE
 TIMED_SECONDS = 15 * SCALE  # of each arm, however its turns are cut
 ARTICLE_EPOCHS = max(8, round(100 * SCALE))
+pytestmark = pytest.mark.timeout(1800)
 SMALL = {"samples": 128, "image_size": 32, "pipeline": "cached"}
 
 
@@ -126,7 +127,7 @@ def answer(store: Store, **fields: object) -> tuple[Comparison, float, str]:
             "models": ("pointwise_cnn",),
             "batch_sizes": (16,),
             "variants": (Variant(), Variant(execution="compile", cache="warm")),
-            "workload": SMALL,
+            "workload": {**SMALL, "samples": max(128, round(2048 * SCALE) // 16 * 16)},
             **fields,
         }
     )
@@ -144,7 +145,7 @@ def test_until_sure_has_the_article_s_answer_in_a_part_of_its_time(store: Store)
     short, seconds, outcome = answer(
         store,
         repeats=12,
-        measurement=Measurement(protocol="paired", until_sure=5.0, epochs=6, label="until sure"),
+        measurement=Measurement(protocol="paired", until_sure=5.0, epochs=5, label="until sure"),
     )
     ratio, low, high = short.speedup.ratio, short.speedup.low, short.speedup.high
     print(
