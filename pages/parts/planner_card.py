@@ -18,32 +18,41 @@ def planner_card(pair: Comparison) -> None:
         st.markdown("**What it is worth to you**")
         told = st.container(gap="xsmall")
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            count = st.number_input(
+            count = _number(
                 f"{pair.unit.capitalize()}s a start",
-                min_value=1,
-                max_value=MOST[pair.unit],
-                value=LONG_RUN[pair.unit],
-                key=f"planner_{pair.unit}s",
-                bind="query-params",
-                width=150,
+                f"planner_{pair.unit}s",
+                LONG_RUN[pair.unit],
+                MOST[pair.unit],
             )
-            starts = st.number_input(
-                "Starts a day",
-                min_value=1,
-                max_value=MOST_STARTS,
-                value=1,
-                key="planner_starts",
-                bind="query-params",
-                width=150,
-            )
+            starts = _number("Starts a day", "planner_starts", 1, MOST_STARTS)
+            st.session_state.setdefault("planner_shared", "planner_shared" in st.query_params)
             shared = st.toggle(
                 "Cache kept between starts",
                 key="planner_shared",
-                bind="query-params",
                 disabled=pair.candidate.variant.cache is None,
                 help="Kept on a disk that all starts share, each start finds it warm; else each "
                 "compiles anew.",
             )
+            _into_address("planner_shared", "true" if shared else "")
         found = worth(pair, count, starts, shared)
         told.markdown(plain(found.answer))
         told.markdown(f":small[:gray[{plain(found.detail)}]]")
+
+
+def _number(label: str, key: str, usual: int, most: int) -> int:
+    """A whole number from 1 to `most`, which is in the address unless it is the usual one."""
+    asked = st.query_params.get(key, "")
+    valid = asked.isascii() and asked.isdigit() and 1 <= int(asked) <= most
+    st.session_state.setdefault(key, int(asked) if valid else usual)
+    number = st.number_input(label, min_value=1, max_value=most, key=key, width=150)
+    _into_address(key, str(number) if number != usual else "")
+    return number
+
+
+def _into_address(key: str, value: str) -> None:
+    """Not by bind="query-params": what precedes the card moves it on the page, and the browser
+    drops the binding of an input that was moved."""
+    if not value:
+        st.query_params.pop(key, None)
+    elif st.query_params.get(key) != value:
+        st.query_params[key] = value
