@@ -14,6 +14,7 @@ from bench_core import stats
 from bench_core.measured import Arm, Measured
 from bench_core.spec import Cache, Variant, Workload
 from bench_core.units import (
+    NO_BREAK,
     count_text,
     counted,
     duration_text,
@@ -224,7 +225,7 @@ class Comparison:
             side = "faster" if speedup.ratio > 1 else "slower"
             return (
                 f"{interval} {side} (95 %), but equal arms lay "
-                f"{100 * self.floor:.1f}\u00a0% apart on this machine."
+                f"{floor_text(self.floor)} apart on this machine."
             )
         return f"95 % interval {interval}."
 
@@ -263,7 +264,8 @@ class Comparison:
         ends = self.break_even_interval(cache)
         if cache == "cold" and ends is None:
             ends = self.break_even_interval("off")
-        return f"95 %: {ends_text(ends)}" if ends else ""
+        text = ends_text(ends) if ends else ""
+        return f"95{NO_BREAK}%: {text}" if " to " in text else ""  # else it is the number itself
 
     def _place(self, even: stats.BreakEven) -> str:
         number = float(even.epoch or 0)
@@ -299,6 +301,11 @@ class Comparison:
             f"Over {count_text(count)} {self.unit}s it {verb} {duration_text(abs(saved))} {of} "
             f"{duration_text(whole)}."
         )
+
+
+def floor_text(floor: float) -> str:
+    """A noise floor, which is a logarithm, in per cent: `0.9 %`."""
+    return f"{100 * math.expm1(floor):.1f}{NO_BREAK}%"
 
 
 def two_digits(number: float) -> float:

@@ -13,13 +13,14 @@ import psutil
 import streamlit as st
 
 from bench_core import capabilities, worker
+from bench_core.comparison import floor_text
 from bench_core.measured import Measured
 from bench_core.pairing import LeftOut, comparisons, noise_floors
 from bench_core.presets import PRESETS
 from bench_core.run import ENDED, Run
 from bench_core.spec import new_id
 from bench_core.store import Store
-from bench_core.units import NO_BREAK, bytes_text, count_text, counted
+from bench_core.units import bytes_text, count_text, counted
 from pages.parts.answers import Answer, answers_of
 from pages.parts.comparison_table import pair_id
 from pages.parts.doubt_words import doubt_line, doubts_word
@@ -216,7 +217,7 @@ def draw_floors(measured: list[Measured]) -> None:
         st.caption(
             plain(
                 f"Noise floor of {words[task]} on {machine} ({device}): equal arms lay "
-                f"{100 * floor:.1f}{NO_BREAK}% apart, and no smaller difference counts as shown."
+                f"{floor_text(floor)} apart, and no smaller difference counts as shown."
             )
         )
 

@@ -44,8 +44,8 @@ def test_the_articles_shape_gives_its_speedup_and_its_break_even_epoch(store):
     assert pair.break_even_warm.epoch == 1
     assert pair.headline.startswith("resnet101 on T4: 8.")
     assert (
-        "Pays off from epoch 14 (95 %: 14 to 15), or from epoch 1 when the compile cache is warm."
-        in pair.detail
+        "Pays off from epoch 14 (95\u00a0%: 14 to 15), or from epoch 1 when the compile cache is "
+        "warm." in pair.detail
     )
 
 

@@ -48,14 +48,19 @@ def cards_of(
         cards.append(partial(matrix_card, chosen, alike, failed, machines))
     if "side" not in chosen.axis:  # equal arms are worth nothing
         cards.append(partial(diagnosis_card, chosen, store))
-        cards.append(partial(planner_card, chosen))
-        cards.append(partial(projection_card, chosen))
+        cards.append(partial(_worth, chosen))
     if chosen.unit == "epoch":
         cards.append(partial(charts.epochs_card, chosen, log))
         if charts.has_loss(chosen):
             cards.append(partial(charts.loss_card, chosen, left_out, log))
     cards.append(partial(facts_card, chosen))
     return cards
+
+
+def _worth(chosen: Comparison) -> None:
+    """Two short cards beside the tall one that says why."""
+    planner_card(chosen)
+    projection_card(chosen)
 
 
 def _of_training(
@@ -66,10 +71,11 @@ def _of_training(
             partial(charts.seconds_card, chosen, pairs),
             partial(charts.cumulative_card, chosen, log),
         ]
-    return [
-        partial(charts.speedup_card, chosen, pairs, machines),
-        partial(charts.saved_card, chosen),
-    ]
+    saved = partial(charts.saved_card, chosen)
+    # One point without a floor to hold it against says what the table does.
+    if len(charts.of_any_size(chosen, pairs)) == 1 and chosen.floor is None:
+        return [saved]
+    return [partial(charts.speedup_card, chosen, pairs, machines), saved]
 
 
 def _of_inference(

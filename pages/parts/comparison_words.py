@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench_core.comparison import SCATTER, Comparison, ends_text
+from bench_core.comparison import SCATTER, Comparison, ends_text, floor_text
 from bench_core.events import Parity
 from bench_core.figures import place_text
 from bench_core.geomeans import Means, by_machine, by_variant
@@ -237,7 +237,7 @@ def nothing_shown_text(pair: Comparison) -> str:
     if pair.speedup.verdict == "no difference shown":
         return "no difference shown"
     if pair.below_floor and pair.floor is not None:
-        return f"below the noise floor, {100 * pair.floor:.1f}\u00a0%"
+        return f"below the noise floor, {floor_text(pair.floor)}"
     return "" if pair.differs else "no difference seen"
 
 
