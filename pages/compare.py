@@ -49,6 +49,7 @@ from pages.parts.comparison_words import (
     parity_text,
     unmet_sentences,
 )
+from pages.parts.in_address import put_into_address
 from pages.parts.kinds import KINDS, kind_of
 from pages.parts.measured import measured_runs
 from pages.parts.report_button import report_button
@@ -204,7 +205,7 @@ if of_functions:
 clicked = latency.arms_table(chosen, pairs) if one_workload else comparison_table(pairs, machines)
 if clicked is not None:
     chosen = pairs[clicked]
-    st.query_params["pair"] = pair_id(chosen)
+    put_into_address("pair", pair_id(chosen))
 
 in_epochs = chosen.unit == "epoch"
 view, log = "relative", False

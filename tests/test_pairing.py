@@ -8,7 +8,7 @@ from bench_core import pairing
 from bench_core.events import Activity, Finding, Parity
 from bench_core.measured import Arm, measure
 from bench_core.pairing import Axis
-from bench_core.spec import Variant, Workload
+from bench_core.spec import Variant
 from bench_core.store import Store
 from tests.planted import COMPILE, EAGER, Shape, plant_run, planted_experiment
 
@@ -72,49 +72,6 @@ def test_fewer_than_three_runs_an_arm_are_a_first_look_without_verdict(store):
     assert "first look" in pair.headline
     assert "Only 2 runs in an arm: no verdict before 3." in pair.detail
     assert pair.band.low < pair.speedup.ratio < pair.band.high
-
-
-OTHER_VALUES = {
-    "task": {"task": "infer", "grad_mode": "no_grad"},
-    "model": None,  # the planted times know the model: covered by the parameters' count
-    "dataset": {"dataset": "imagefolder", "dataset_path": "/images"},
-    "dataset_path": {"dataset": "imagefolder", "dataset_path": "/images"},
-    "pipeline": {"pipeline": "cached"},
-    "loader_workers": {"loader_workers": 2},
-    "samples": {"samples": 992},
-    "drop_last": {"drop_last": False},
-    "image_size": {"image_size": 160},
-    "batch_size": {"batch_size": 8},
-    "precision": {"precision": "bf16"},
-    "tf32": {"tf32": "off"},
-    "memory_layout": {"memory_layout": "channels_last"},
-    "optimizer": {"optimizer": "sgd"},
-    "learning_rate": {"learning_rate": 0.01},
-    "evaluate": {"evaluate": "variant"},
-    "threads": {"threads": 1},
-    "grad_mode": {"task": "infer", "grad_mode": "inference_mode"},
-    "compile_in_grad_mode": {"task": "infer", "compile_in_grad_mode": True},
-    "backward": {"task": "infer", "backward": True},
-}
-
-
-def test_no_field_of_the_workload_is_forgotten_here():
-    assert set(OTHER_VALUES) == set(Workload.model_fields)
-
-
-@pytest.mark.parametrize("name", [name for name, other in OTHER_VALUES.items() if other])
-def test_a_workload_field_that_differs_gives_no_ratio_and_is_named(store, name):
-    planted_experiment(store, variants=(EAGER,), repeats=1)
-    planted_experiment(store, variants=(COMPILE,), repeats=1)
-    eager, compiled = store.runs()
-    assert pairing.differences(eager, compiled) == {}
-    work = compiled.spec.workload.changed(**OTHER_VALUES[name])
-    changed = replace(compiled, spec=compiled.spec.changed(workload=work))
-    assert name in pairing.differences(eager, changed)
-    epochs = store.epochs([1, 2], steps=True)
-    found = pairing.comparisons([measure(eager, epochs[1]), measure(changed, epochs[2])])
-    assert found.pairs == ()
-    assert len(found.left_out) == 2
 
 
 def test_another_machine_gives_no_ratio(store):

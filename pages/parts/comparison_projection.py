@@ -17,6 +17,7 @@ from bench_core.units import (
     percent_text,
 )
 from pages.parts.comparison_words import pair_name
+from pages.parts.in_address import whole_number
 from pages.parts.text import plain
 
 # The article trained for so many epochs; calls are many.
@@ -28,14 +29,11 @@ def projection_card(pair: Comparison) -> None:
     """A number of epochs in the address, and what the pair comes to over so many."""
     with st.container(border=True, gap="xsmall", height="stretch"):
         told = st.container(gap="xsmall")
-        count = st.number_input(
+        count = whole_number(
             f"Over the first {pair.unit}s",
-            min_value=1,
-            max_value=MOST[pair.unit],
-            value=LONG_RUN[pair.unit],
-            # A number of epochs is no number of iterations.
-            key=f"first_{pair.unit}s",
-            bind="query-params",
+            f"first_{pair.unit}s",  # a number of epochs is no number of iterations
+            LONG_RUN[pair.unit],
+            MOST[pair.unit],
             width=160,
             help=f"The mean {pair.unit} over so many, start-up and compiling counted. With more of "
             "them it comes near to the steady speedup.",

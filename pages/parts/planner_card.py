@@ -6,6 +6,7 @@ import streamlit as st
 
 from bench_core.comparison import LONG_RUN, Comparison
 from bench_core.planner import worth
+from pages.parts.in_address import put_into_address, whole_number
 from pages.parts.text import plain
 
 MOST = {"epoch": 100_000, "iteration": 10**9}
@@ -18,13 +19,13 @@ def planner_card(pair: Comparison) -> None:
         st.markdown("**What it is worth to you**")
         told = st.container(gap="xsmall")
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            count = _number(
+            count = whole_number(
                 f"{pair.unit.capitalize()}s a start",
                 f"planner_{pair.unit}s",
                 LONG_RUN[pair.unit],
                 MOST[pair.unit],
             )
-            starts = _number("Starts a day", "planner_starts", 1, MOST_STARTS)
+            starts = whole_number("Starts a day", "planner_starts", 1, MOST_STARTS)
             st.session_state.setdefault("planner_shared", "planner_shared" in st.query_params)
             shared = st.toggle(
                 "Cache kept between starts",
@@ -33,26 +34,7 @@ def planner_card(pair: Comparison) -> None:
                 help="Kept on a disk that all starts share, each start finds it warm; else each "
                 "compiles anew.",
             )
-            _into_address("planner_shared", "true" if shared else "")
+            put_into_address("planner_shared", "true" if shared else "")
         found = worth(pair, count, starts, shared)
         told.markdown(plain(found.answer))
         told.markdown(f":small[:gray[{plain(found.detail)}]]")
-
-
-def _number(label: str, key: str, usual: int, most: int) -> int:
-    """A whole number from 1 to `most`, which is in the address unless it is the usual one."""
-    asked = st.query_params.get(key, "")
-    valid = asked.isascii() and asked.isdigit() and 1 <= int(asked) <= most
-    st.session_state.setdefault(key, int(asked) if valid else usual)
-    number = st.number_input(label, min_value=1, max_value=most, key=key, width=150)
-    _into_address(key, str(number) if number != usual else "")
-    return number
-
-
-def _into_address(key: str, value: str) -> None:
-    """Not by bind="query-params": what precedes the card moves it on the page, and the browser
-    drops the binding of an input that was moved."""
-    if not value:
-        st.query_params.pop(key, None)
-    elif st.query_params.get(key) != value:
-        st.query_params[key] = value

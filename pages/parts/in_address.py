@@ -1,0 +1,29 @@
+"""Inputs whose value stands in the page's address, for cards that move on the page.
+
+Not by bind="query-params": what precedes a card moves it on the page, and the browser drops the
+binding of an input that was moved.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+
+def whole_number(
+    label: str, key: str, usual: int, most: int, *, width: int = 150, help: str | None = None
+) -> int:
+    """A number from 1 to `most`, which is in the address unless it is the usual one."""
+    asked = st.query_params.get(key, "")
+    valid = asked.isascii() and asked.isdigit() and 1 <= int(asked) <= most
+    st.session_state.setdefault(key, int(asked) if valid else usual)
+    number = st.number_input(label, min_value=1, max_value=most, key=key, width=width, help=help)
+    put_into_address(key, str(number) if number != usual else "")
+    return number
+
+
+def put_into_address(key: str, value: str) -> None:
+    """Nothing where the value is empty."""
+    if not value:
+        st.query_params.pop(key, None)
+    elif st.query_params.get(key) != value:
+        st.query_params[key] = value
