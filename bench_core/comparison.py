@@ -37,8 +37,8 @@ class Comparison:
 
     `workload` is the candidate's. `axis` names what differs on purpose, `overridden` what differs
     besides and was accepted by a person, `unstated` facts that neither side's source states.
-    `floor` is how far equal arms lay apart on this machine and device (0.02: 2 %), where that was
-    measured.
+    `floor` is how far equal arms may lie apart on this machine and device (0.02: 2 %), where that
+    was measured.
     """
 
     workload: Workload
@@ -101,11 +101,9 @@ class Comparison:
     def baseline_start(self, cache: Cache | None) -> Cache | None:
         """The start of the baseline beside a candidate from `cache`: alike, where it compiles too.
 
-        None is any: of a baseline without a cache, or without a run that started so.
+        None is any, of a baseline without a cache.
         """
-        alike = cache or "cold"
-        compiles = self.baseline.variant.cache and self.baseline.excesses(alike)
-        return alike if compiles else None
+        return (cache or "cold") if self.baseline.variant.cache else None
 
     def break_even(self, cache: Cache) -> stats.BreakEven | None:
         """From which epoch or iteration the candidate is ahead when it starts from `cache`.
@@ -153,7 +151,7 @@ class Comparison:
 
     @property
     def below_floor(self) -> bool:
-        """Whether equal arms lay as far apart on this machine and device as these two."""
+        """Whether equal arms may lie as far apart on this machine and device as these two."""
         return self.floor is not None and abs(math.log(self.speedup.ratio)) <= self.floor
 
     @property
@@ -212,7 +210,7 @@ class Comparison:
             runs = counted(min(speedup.baseline_runs, speedup.candidate_runs), "run")
             band = self.band
             within = percent_interval_text(band.low, band.high) if band else ""
-            if band and self.differs:
+            if band and self.differs and not within.endswith("fast"):
                 within += " faster" if band.low > 1 else " slower"
             return (
                 f"Only {runs} in an arm: no verdict before {stats.RUNS_FOR_A_VERDICT}. "
@@ -224,8 +222,8 @@ class Comparison:
         if self.below_floor and self.floor is not None:
             side = "faster" if speedup.ratio > 1 else "slower"
             return (
-                f"{interval} {side} (95 %), but equal arms lay "
-                f"{floor_text(self.floor)} apart on this machine."
+                f"{interval} {side} (95 %), but equal arms may "
+                f"lie {floor_text(self.floor)} apart on this machine."
             )
         return f"95 % interval {interval}."
 
@@ -286,21 +284,42 @@ class Comparison:
 
     @property
     def saving_text(self) -> str:
-        """`Over 100 epochs it saves 7 min 26 s of 1 h 50 min.`, from the cold start if measured."""
-        count = LONG_RUN[self.unit]
-        starts = [self.candidate.excess_seconds(cache) for cache in ("cold", "off", None)]
-        after = next((excess for excess in starts if excess is not None), None)
-        before = self.baseline.excess_seconds(self.baseline_start(self.first_start))
+        """What it comes to for who trains or serves as long as LONG_RUN."""
+        return self.saving_over(LONG_RUN[self.unit])
+
+    def seconds_over(self, count: int) -> tuple[float, float] | None:
+        """Wall seconds of so many epochs or iterations of both arms from the dearest start."""
+        start = self.first_start
+        before = self.baseline.excess_seconds(self.baseline_start(start))
+        after = self.candidate.excess_seconds(start)
         if before is None or after is None:
-            return ""
-        whole = before + count * self.baseline.steady_seconds
-        saved = whole - after - count * self.candidate.steady_seconds
-        verb = "saves" if saved >= 0 else "costs"
-        of = "of" if saved >= 0 else "on top of"
+            return None
         return (
-            f"Over {count_text(count)} {self.unit}s it {verb} {duration_text(abs(saved))} {of} "
-            f"{duration_text(whole)}."
+            before + count * self.baseline.steady_seconds,
+            after + count * self.candidate.steady_seconds,
         )
+
+    def saving_over(self, count: int) -> str:
+        """`Over 100 epochs it saves 7 min 26 s (7 min 3 s to 7 min 49 s) of 1 h 50 min.`
+
+        Without the interval for a first look; empty where no start is known.
+        """
+        seconds = self.seconds_over(count)
+        if seconds is None:
+            return ""
+        before, after = seconds
+        over, within = f"Over {counted(count, self.unit)} it", ""
+        view = self.outlook(self.first_start)
+        if view is not None:
+            ends = stats.saved_after(view, count)
+            if ends.low <= 0 <= ends.high:
+                costs, saves = duration_text(-ends.low), duration_text(ends.high)
+                return f"{over} may cost {costs} or save {saves} of {duration_text(before)} (95 %)."
+            near, far = sorted((abs(ends.low), abs(ends.high)))
+            within = f" ({duration_text(near)} to {duration_text(far)})"
+        verb, of = ("saves", "of") if before >= after else ("costs", "on top of")
+        saved = duration_text(abs(before - after))
+        return f"{over} {verb} {saved}{within} {of} {duration_text(before)}."
 
 
 def floor_text(floor: float) -> str:
@@ -313,13 +332,17 @@ def two_digits(number: float) -> float:
     return float(f"{number:.1e}") if number >= 100 else number
 
 
-def ends_text(ends: stats.Band) -> str:
-    """Ends of a break-even as people read them: `11 to 19`, `at once to 3`, `410 to never`."""
+def ends_text(ends: stats.Band, kind: str = "epoch") -> str:
+    """Ends of a break-even as people read them: `11 to 19`, `at once to 3`, `410 to never`.
+
+    `kind` is the break-even's: ahead until 0 is `never ahead`, until infinity `for good`.
+    """
+    at_once, never = ("never ahead", "for good") if kind == "ahead until" else ("at once", "never")
 
     def end(exact: float) -> str:
         if math.isinf(exact):
-            return "never"
-        return count_text(two_digits(math.ceil(exact))) if exact > 0 else "at once"
+            return never
+        return count_text(two_digits(math.ceil(exact))) if exact > 0 else at_once
 
     low, high = end(ends.low), end(ends.high)
     return low if low == high else f"{low} to {high}"

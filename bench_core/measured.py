@@ -136,11 +136,13 @@ class Arm:
     """The runs of one variant that have a steady state, whatever cache they started from.
 
     `setting` names what tells this arm from the others where that is more than the variant.
+    `alone` are further runs, outside of the pairs that are compared: their starts count.
     """
 
     variant: Variant
     runs: tuple[Measured, ...]
     setting: tuple[tuple[str, object], ...] = ()
+    alone: tuple[Measured, ...] = ()
 
     @cached_property
     def name(self) -> str:
@@ -219,7 +221,7 @@ class Arm:
         return fmean(found) if found else None
 
     def _from(self, cache: Cache | None) -> list[Measured]:
-        return [m for m in self.runs if cache in (None, cache_found(m.run))]
+        return [m for m in (*self.runs, *self.alone) if cache in (None, cache_found(m.run))]
 
     @property
     def unmet(self) -> tuple[Finding, ...]:

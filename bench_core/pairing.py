@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from bench_core.comparison import EAGER, Comparison
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
-from bench_core.spec import COMPILES, Experiment, RunSpec, Variant
-from bench_core.stats import RUNS_FOR_A_VERDICT
+from bench_core.spec import COMPILES, Experiment, RunSpec, Variant, Workload
+from bench_core.stats import RUNS_FOR_A_VERDICT, ScipyMissing
 from bench_core.units import seconds_text
 
 # What an arm is told by: the values of the axis's names, in their order.
@@ -75,7 +75,8 @@ def setting_of(spec: RunSpec, names: Sequence[str]) -> Setting:
 
 
 USUAL = Axis.against(EAGER)
-# How far equal arms lay apart, by machine, device and task; as a logarithm, 0.02 is about 2 %.
+# How far equal arms may lie apart, by machine, device and kind of work: train, infer or function.
+# As a logarithm: 0.02 is about 2 %.
 Floors = Mapping[tuple[str, str, str], float]
 
 
@@ -98,8 +99,9 @@ def comparisons(
 ) -> Comparisons:
     """Every candidate arm beside the baseline arm that differs from it along the axis alone.
 
-    In the order of the candidates' first runs. A run without a steady state, and an arm without
-    a partner, is left out with the reason. `floors`: None takes those of the runs at hand.
+    In the order of the candidates' first runs. A run without a steady state, an arm without a
+    partner, and a run beside arms that took turns, is left out with the reason. `floors`: None
+    takes those of the runs at hand.
     """
     runs = sorted(measured, key=lambda one: one.run.number)
     if floors is None:
@@ -135,12 +137,14 @@ def comparisons(
         for arm in arms.values():
             if arm is baseline:
                 continue
-            pair = _pair(baseline, arm, axis.names, floors)
+            # The floor is what equal arms make of it: they are not held against themselves.
+            pair = _pair(baseline, arm, axis.names, {} if "side" in axis.names else floors)
             if arm.parity and arm.parity.verdict == "differs":
                 left_out.append(LeftOut(tuple(m.run for m in arm.runs), _wrong_text(pair)))
             else:
                 pairs.append(pair)
     pairs.sort(key=lambda pair: pair.candidate.runs[0].run.number)
+    left_out += _beside_pairs(pairs)
     return Comparisons(tuple(pairs), tuple(left_out))
 
 
@@ -151,6 +155,8 @@ def _useless(one: Measured) -> str:
         return f"{run.status}: not ended yet"
     if run.status == "failed":
         return f"failed: {run.failure}. {run.reason}"
+    if not one.epochs:
+        return f"{run.status}: {run.reason or 'nothing was measured'}"
     if run.activity and _compiled_nothing(run):
         return (
             f"asked for {run.spec.variant.execution}, but nothing was compiled: it ran as "
@@ -161,12 +167,11 @@ def _useless(one: Measured) -> str:
     return ""
 
 
-def override(
-    baseline: Sequence[Measured], candidate: Sequence[Measured], floors: Floors | None = None
-) -> Comparison:
+def override(baseline: Sequence[Measured], candidate: Sequence[Measured]) -> Comparison:
     """Two groups of runs set against each other whatever they differ in, which is then told.
 
-    For a person's deliberate choice only. ValueError: an arm without a run with a steady state.
+    For a person's deliberate choice only. No noise floor: that is of one machine and kind of work.
+    ValueError: an arm without a run with a steady state.
     """
     arms = []
     for name, group in (("baseline", baseline), ("candidate", candidate)):
@@ -175,17 +180,30 @@ def override(
             reasons = "; ".join(dict.fromkeys(_useless(one) for one in group)) or "no run"
             raise ValueError(f"the {name} has no steady run: {reasons}")
         arms.append(Arm(steady[0].run.spec.variant.arm, steady))
-    pair = _pair(arms[0], arms[1], ("variant",), floors or {})
+    pair = _pair(arms[0], arms[1], ("variant",), {})
     found = differences(arms[0].runs[0].run, arms[1].runs[0].run)
     return replace(pair, overridden=tuple(found))
 
 
+def _beside_pairs(pairs: Sequence[Comparison]) -> list[LeftOut]:
+    """Runs that were measured alone while their arms were compared by turns taken."""
+    arms = [arm for pair in pairs for arm in (pair.baseline, pair.candidate)]
+    used = {m.run.number for arm in arms for m in arm.runs}
+    alone = {m.run.number: m.run for arm in arms for m in arm.alone if m.run.number not in used}
+    reason = "measured by itself, while its arm is compared by the pairs that took turns"
+    return [LeftOut((run,), reason) for run in alone.values()]
+
+
 def _pair(baseline: Arm, candidate: Arm, names: tuple[str, ...], floors: Floors) -> Comparison:
-    """Arms that took turns often enough are compared by their pairs, and by nothing else."""
+    """Arms that took turns often enough are compared by their pairs; of others the starts count."""
     turns = {m.run.round for m in baseline.runs} & {m.run.round for m in candidate.runs} - {None}
     if len(turns) >= RUNS_FOR_A_VERDICT:
         baseline, candidate = (
-            replace(arm, runs=tuple(m for m in arm.runs if m.run.round in turns))
+            replace(
+                arm,
+                runs=tuple(m for m in arm.runs if m.run.round in turns),
+                alone=tuple(m for m in arm.runs if m.run.round not in turns),
+            )
             for arm in (baseline, candidate)
         )
     run = candidate.runs[0].run
@@ -201,7 +219,7 @@ def _pair(baseline: Arm, candidate: Arm, names: tuple[str, ...], floors: Floors)
         baseline=baseline,
         candidate=candidate,
         axis=names,
-        floor=floors.get((machine_id, spec.device, spec.workload.task)),
+        floor=floors.get((machine_id, spec.device, _kind(spec.workload))),
         unstated=tuple(sorted({*run.unstated} & {*baseline.runs[0].run.unstated})),
     )
 
@@ -210,19 +228,33 @@ def _pair(baseline: Arm, candidate: Arm, names: tuple[str, ...], floors: Floors)
 
 
 def noise_floors(measured: Iterable[Measured]) -> dict[tuple[str, str, str], float]:
-    """How far the equal arms of A/A experiments lay apart, by machine, device and task.
+    """How far equal arms may lie apart, by machine, device and kind of work, from A/A experiments.
 
-    The farther end of the interval of their ratio, as a logarithm, of the newest such experiment:
-    a smaller difference between other arms may be the machine's. Needs three runs an arm.
+    The farther end of the interval of their ratio, as a logarithm, of the newest such experiment: a
+    smaller difference between other arms may be the machine's. Needs three runs an arm, and scipy:
+    without it there is no floor, as there is no verdict that it could take back.
     """
     equal = [one for one in measured if one.run.spec.measurement.side]
+    equal.sort(key=lambda one: one.run.number)
+    by_experiment: dict[str, list[Measured]] = defaultdict(list)
+    for one in equal:
+        by_experiment[one.run.experiment_id].append(one)
     floors: dict[tuple[str, str, str], float] = {}
-    for pair in comparisons(equal, Axis(("side",), (("side", "A"),)), floors={}).pairs:
-        low, high = pair.speedup.low, pair.speedup.high
-        if low and high:
-            key = (pair.machine_id, pair.device, pair.workload.task)
-            floors[key] = max(abs(math.log(low)), abs(math.log(high)))
+    for runs in by_experiment.values():
+        for pair in comparisons(runs, Axis(("side",), (("side", "A"),)), floors={}).pairs:
+            try:
+                low, high = pair.speedup.low, pair.speedup.high
+            except ScipyMissing:
+                return {}
+            if low and high:
+                key = (pair.machine_id, pair.device, _kind(pair.workload))
+                floors[key] = max(abs(math.log(low)), abs(math.log(high)))
     return floors
+
+
+def _kind(workload: Workload) -> str:
+    """What shares a noise floor: calls of a few microseconds scatter otherwise than epochs."""
+    return "function" if workload.is_function else workload.task
 
 
 def _wrong_text(pair: Comparison) -> str:
@@ -255,6 +287,7 @@ def _compiled_nothing(run: Run) -> bool:
 def _conditions(run: Run, axis: Axis = USUAL) -> dict[str, object]:
     """All that must agree before a ratio is formed, by the name a person is told."""
     conditions: dict[str, object] = dict(run.spec.workload)
+    conditions["unit"] = run.spec.workload.unit  # no axis frees it: an epoch is no call
     conditions["variant"] = run.spec.variant.arm
     conditions["device"] = run.spec.device
     if run.environment:

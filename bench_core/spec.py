@@ -589,7 +589,13 @@ class Experiment(Frozen):
         for name in ("models", "batch_sizes", "precisions", "variants", "rungs"):
             values = getattr(self, name)
             if len(values) != len({str(value) for value in values}):
-                raise ValueError(f"{name} names one thing twice: {', '.join(map(str, values))}")
+                told = ", ".join(map(_told, values))
+                raise ValueError(f"{name} names one thing twice: {told}; name each once")
+        if len({rung.workload.get("task", self.workload.get("task")) for rung in self.rungs}) > 1:
+            raise ValueError(
+                "rungs must be of one task: seconds of an epoch and of a call have no ratio; "
+                "take task out of the rungs"
+            )
         arms = len(self.rungs or self.variants)
         for name in ("until_sure", "protocol"):
             value = getattr(self.measurement, name)
@@ -604,6 +610,11 @@ class Experiment(Frozen):
                 f"arm there may be, got {self.repeats}; allow more repeats"
             )
         self.runs()
+        if any(rung.side for rung in self.rungs) and self.axis != ("side",):
+            raise ValueError(
+                "side tells equal arms apart, A and B, but these rungs differ in "
+                f"{', '.join(self.axis)}; leave side out of them, or make them equal"
+            )
         return self
 
     def runs(self) -> list[RunSpec]:
@@ -700,6 +711,15 @@ def parse_variant(text: str) -> Variant:
         if not isinstance(given, dict):
             raise SpecError(f"variant {text!r}: what follows the colon must be a JSON object")
     return Variant(**{**given, "execution": execution})
+
+
+def _told(value: object) -> str:
+    match value:
+        case Variant():
+            return variant_argument(value)
+        case Rung():
+            return value.argument
+    return str(value)
 
 
 # These say how a run stands to the others of its experiment; alone it has none.

@@ -8,11 +8,11 @@ ever holds a `go`. Whatever ends a run, its whole process group goes and its epo
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,8 +109,11 @@ def measure(store: Store, runs: list[Run], watch: Watch | None = None) -> None:
             order.reverse()
     except BaseException as error:
         for arm in arms:
-            with contextlib.suppress(BaseException):
+            try:
                 _step(arm, error)
+            except BaseException as raised:
+                if raised is not error:  # the other arms must be ended all the same
+                    traceback.print_exception(raised)
         raise
     finally:
         if lock is not None:

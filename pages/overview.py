@@ -210,13 +210,13 @@ def draw_idle(newest: Run) -> None:
 
 def draw_floors(measured: list[Measured]) -> None:
     """Below what size a difference says nothing, where equal arms were measured."""
-    words = {"train": "training", "infer": "inference"}
-    for (machine_id, device, task), floor in noise_floors(measured).items():
+    words = {"train": "training", "infer": "inference", "function": "functions"}
+    for (machine_id, device, kind), floor in noise_floors(measured).items():
         environments = (one.run.environment for one in measured)
         machine = next(one.machine for one in environments if one and one.machine_id == machine_id)
         st.caption(
             plain(
-                f"Noise floor of {words[task]} on {machine} ({device}): equal arms lay "
+                f"Noise floor of {words[kind]} on {machine} ({device}): equal arms may lie "
                 f"{floor_text(floor)} apart, and no smaller difference counts as shown."
             )
         )

@@ -87,7 +87,7 @@ def test_equal_arms_give_the_machines_floor_and_a_smaller_difference_is_none(
     low = replace(pair, floor=0.2)
     assert low.speedup.verdict == "faster" and not low.shows_difference
     assert low.verdict_text == "no difference shown"
-    assert "equal arms lay 22.1\u00a0% apart" in low.detail
+    assert "equal arms may lie 22.1\u00a0% apart" in low.detail
 
 
 def test_a_fact_that_neither_source_states_agrees_and_is_told(store: Store) -> None:

@@ -177,7 +177,7 @@ def test_the_noise_floor_of_a_machine_is_told_once_it_is_measured() -> None:
         equal = (Rung(side="A"), Rung(side="B"))
         planted_experiment(store, machine="T4", rungs=equal, protocol="paired", repeats=5)
     text = said(overview()).replace("\u00a0", " ").replace("\\", "")
-    assert re.search(r"Noise floor of training on T4 \(cuda:0\): equal arms lay \d\.\d %", text)
+    assert re.search(r"Noise floor of training on T4 \(cuda:0\): equal arms may lie \d\.\d %", text)
 
 
 def test_a_failed_run_is_news_with_its_reason_as_plain_text() -> None:

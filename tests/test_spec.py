@@ -9,6 +9,7 @@ from bench_core.spec import (
     Execution,
     Experiment,
     Measurement,
+    Rung,
     RunSpec,
     SpecError,
     Variant,
@@ -292,3 +293,14 @@ def test_a_frozen_compile_has_a_cache_of_its_own():
         for name in ("compile_frozen", "compile")
     )
     assert frozen.cache_key != plain.cache_key
+
+
+def test_rungs_are_of_one_task_and_equal_arms_are_equal() -> None:
+    grid = {"models": ("small_cnn",), "batch_sizes": (16,), "variants": (Variant(),)}
+    with pytest.raises(SpecError, match="rungs must be of one task"):
+        Experiment(**grid, rungs=(Rung(), Rung(workload={"task": "infer"})))
+    with pytest.raises(SpecError, match="these rungs differ in memory_layout, side"):
+        other = Rung(side="B", workload={"memory_layout": "channels_last"})
+        Experiment(**grid, rungs=(Rung(side="A"), other))
+    with pytest.raises(SpecError, match=r'rungs names one thing twice: \{"side":"A"\}'):
+        Experiment(**grid, rungs=(Rung(side="A"), Rung(side="A")))

@@ -10,7 +10,7 @@ import streamlit as st
 
 from bench_core.comparison import EAGER, Comparison
 from bench_core.measured import Measured
-from bench_core.pairing import Axis, Floors, Setting, differences, override
+from bench_core.pairing import Axis, Setting, differences, override
 from bench_core.run import Run
 from bench_core.spec import Experiment, Workload
 from pages.parts.comparison_words import difference_text
@@ -41,14 +41,14 @@ def equal_groups(measured: Sequence[Measured]) -> list[list[Measured]]:
     return sorted(groups, key=lambda group: group[0].run.spec.variant.arm != EAGER)
 
 
-def anyway(groups: Groups, floors: Floors) -> Comparison:
+def anyway(groups: Groups) -> Comparison:
     """The two groups as a pair that tells what it differs in.
 
     ValueError: a group without a steady run, or one of epochs and one of iterations.
     """
     if groups[0][0].unit != groups[1][0].unit:
         raise ValueError("one is measured in epochs, the other in iterations")
-    pair = override(groups[0], groups[1], floors)
+    pair = override(groups[0], groups[1])
     before, after = pair.baseline.runs[0].run, pair.candidate.runs[0].run
     found = differences(before, after, Axis(()))
     told = {name: values for name, values in found.items() if BROUGHT.get(name) not in found}

@@ -14,7 +14,8 @@ def whole_number(
 ) -> int:
     """A number from 1 to `most`, which is in the address unless it is the usual one."""
     asked = st.query_params.get(key, "")
-    valid = asked.isascii() and asked.isdigit() and 1 <= int(asked) <= most
+    short = asked.isascii() and asked.isdigit() and len(asked) <= len(str(most))
+    valid = short and 1 <= int(asked) <= most
     st.session_state.setdefault(key, int(asked) if valid else usual)
     number = st.number_input(label, min_value=1, max_value=most, key=key, width=width, help=help)
     put_into_address(key, str(number) if number != usual else "")
