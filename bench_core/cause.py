@@ -97,6 +97,14 @@ class Case:
         return sorted(arm.runs, key=lambda one: cache_found(one.run) != arm.start_shown)
 
     @property
+    def compile_alone(self) -> bool:
+        """Whether torch.compile is all that the arms differ in.
+
+        Another precision or layout makes other kernels of the libraries'.
+        """
+        return self.pair.axis == ("variant",) and self.pair.candidate.variant.execution == "compile"
+
+    @property
     def an_epoch(self) -> str:
         return f"an {self.pair.unit}"
 

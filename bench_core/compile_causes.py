@@ -9,13 +9,21 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from statistics import fmean
 from typing import Literal
 
 from bench_core.cause import Case, Cause, percent
-from bench_core.late_compiles import FEWEST_STEPS, Recompile, level_of_full_batches, recompiles
+from bench_core.late_compiles import (
+    FEWEST_STEPS,
+    SETTLING_STEPS,
+    Recompile,
+    level_of_full_batches,
+    recompiles,
+)
 from bench_core.measured import Arm, Measured, cache_found
 from bench_core.remedies import Remedy, of_its_workload
-from bench_core.spec import Variant
+from bench_core.spec import COMPILES, Variant
+from bench_core.time_parts import compiling_seconds
 from bench_core.units import counted, duration_text, seconds_text
 
 MOST_NAMED = 5
@@ -23,43 +31,72 @@ MOST_NAMED = 5
 
 def start_up(case: Case) -> Iterator[Cause]:
     pair, arm = case.pair, case.pair.candidate
-    after, before = arm.excess_seconds(arm.start_shown), pair.baseline.excess_seconds(None)
-    compiling = arm.compile_seconds(arm.start_shown) or 0.0
-    if after is None or before is None or not compiling:
+    start = pair.first_start
+    after = arm.excess_seconds(start)
+    before = pair.baseline.excess_seconds(pair.baseline_start(start))
+    if after is None or before is None:
         return
-    count = case.after.count
+    shown = [one for one in arm.runs if start in (None, cache_found(one.run))]
+    # Recompiles have their own causes, with their own price.
+    apart = fmean(math.fsum(at.seconds for at in _told_apart(case, one)) for one in shown)
+    compiling = fmean(map(compiling_seconds, shown)) - apart
+    if compiling < 1e-6:  # what a difference of sums leaves of nothing
+        return
     text = (
         f"Until it was steady it lost {duration_text(max(0.0, after))}; {pair.baseline.name} lost "
         f"{duration_text(max(0.0, before))}."
     )
     warm = arm.compile_seconds("warm")
-    if arm.start_shown == "cold" and warm is not None:
+    if start == "cold" and warm is not None:
         text += f" From a warm cache compiling took {seconds_text(warm)}."
-    late = [(e.epoch, e.compile_seconds) for e in (case.compiled or arm.runs)[0].epochs[1:]]
-    told = [
-        f"{seconds_text(seconds)} in epoch {epoch}"
-        for epoch, seconds in late
-        if seconds and pair.unit == "epoch"
+    late = [
+        f"{seconds_text(epoch.compile_seconds)} in epoch {epoch.epoch}"
+        for epoch in shown[0].epochs[1:]
+        if epoch.compile_seconds and pair.unit == "epoch"
     ]
-    if told:
-        text += f" Of it, after the first epoch: {', '.join(told[:MOST_NAMED])}."
+    if apart:
+        text += f" {duration_text(apart)} of that are recompiles, told and priced apart."
+    elif late:
+        text += f" Run {shown[0].run.number} compiled after its first epoch too: "
+        text += f"{', '.join(late[:MOST_NAMED])}."
     if pair.differs and pair.speedup.ratio > 1:
         text += f" {pair.pays_off_text}"
+    # What is exported or traced is made anew every time.
+    by_cache = arm.variant.execution in COMPILES
     remedies: tuple[Remedy, ...] = ()
-    if warm is None and arm.variant.cache == "cold":
+    if warm is None and by_cache and arm.variant.cache == "cold":
         # Runs of the arm are stored, but none from there.
         starts = case.remedy("a warm start", candidate=arm.variant.changed(cache="warm"))
         remedies = tuple(replace(one, measured=None) for one in starts)
     yield Cause(
         kind="start-up",
-        title=f"Compiling took {duration_text(compiling)}, paid once",
+        title=f"{_making(arm.variant)} took {duration_text(compiling)}, paid at each start",
         text=text.strip(),
         sure="measured",
-        seconds=max(0.0, after - before) / count,
-        next_step="Keep the compile cache between trainings (TORCHINDUCTOR_CACHE_DIR), or train "
-        "longer.",
+        seconds=max(0.0, after - before - apart) / case.after.count,
+        next_step=(
+            "Keep the compile cache between starts (TORCHINDUCTOR_CACHE_DIR), or make "
+            if by_cache
+            else "It has no cache that a start could find: make "
+        )
+        + f"more {pair.unit}s of each start.",
         remedies=remedies,
     )
+
+
+def _making(variant: Variant) -> str:
+    """What comes before the first steady call."""
+    if variant.execution in COMPILES:
+        return "Compiling"
+    return "Exporting" if variant.execution == "export_aot" else "Tracing"
+
+
+def _told_apart(case: Case, one: Measured) -> list[Recompile]:
+    """The run's late compiles that other causes hold: those with a reason for recompiling."""
+    of_ragged = _of_ragged_batch(case, one)
+    if not _split_reasons(case, one)[1]:
+        return of_ragged
+    return recompiles(one)
 
 
 def graph_breaks(case: Case) -> Iterator[Cause]:
@@ -68,11 +105,13 @@ def graph_breaks(case: Case) -> Iterator[Cause]:
         return
     run = broken[0].run
     reasons = run.activity.graph_breaks if run.activity else ()
-    told = [
-        f"{one.place or 'place not known'}: {one.reason}"
+    placed = [
+        one
         for one in (run.aftermath.breaks if run.aftermath else ())
         if one.reason in reasons  # an evaluation's are not the training's
-    ] or list(reasons)
+    ]
+    told = [f"{one.place or 'place not known'}: {one.reason}" for one in placed]
+    told += [reason for reason in reasons if reason not in {one.reason for one in placed}]
     count = len(told)
     text = "; ".join(told[:MOST_NAMED]) + ("; and more." if count > MOST_NAMED else ".")
     whole = [
@@ -203,7 +242,7 @@ def ragged_batch(case: Case) -> Iterator[Cause]:
         if level is None:
             text += (
                 " What it did to the full batches is not priced: fewer than "
-                f"{FEWEST_STEPS} of them before it."
+                f"{FEWEST_STEPS} of them before it, the first {SETTLING_STEPS} apart."
             )
         elif level.changed:
             ratio = level.after / level.before
@@ -212,6 +251,8 @@ def ragged_batch(case: Case) -> Iterator[Cause]:
                 f" Since then the full batches take {percent(abs(ratio - 1))} {longer}: "
                 f"{seconds_text(level.after)} a step, before {seconds_text(level.before)}."
             )
+            if ratio < 1:
+                text += " The device may have been warming up until then."
             slower = max(0.0, level.after - level.before) * (work.samples // work.batch_size)
         else:
             text += (

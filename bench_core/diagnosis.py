@@ -12,11 +12,14 @@ from dataclasses import replace
 
 from bench_core import compile_causes, step_causes
 from bench_core.cause import Case, Cause, Kind, percent
-from bench_core.comparison import Comparison
+from bench_core.comparison import EAGER, Comparison
 from bench_core.events import Epoch
 from bench_core.measured import Measured
 from bench_core.remedies import on_its_machine
-from bench_core.units import seconds_text
+from bench_core.units import ratio_text, seconds_text
+
+# A ceiling above this limits nothing.
+MOST_TELLING = 10.0
 
 KINDS: dict[Kind, Callable[[Case], Iterator[Cause]]] = {
     "data wait": step_causes.data_wait,
@@ -40,9 +43,10 @@ def diagnose(pair: Comparison, others: Sequence[Measured] = ()) -> list[Cause]:
     """The causes that hold for this pair, what would change most first.
 
     `others` are runs of the store: remedies among them are told as measured instead of offered.
-    An A/A comparison has no cause: its arms are equal.
+    An A/A comparison has no cause: its arms are equal. Nor has one that a person formed of arms
+    which differ in more than an axis: none could be told from the rest.
     """
-    if "side" in pair.axis:
+    if "side" in pair.axis or pair.overridden:
         return []
     case = _case(pair, others)
     found = [cause for find in KINDS.values() for cause in find(case)]
@@ -62,14 +66,26 @@ def gain_text(pair: Comparison, others: Sequence[Measured] = ()) -> str:
     """Where a gain comes from: what became shorter, and how much of what compile can touch."""
     case = _case(pair, others)
     before, after = case.before, case.after
-    if pair.unit == "iteration":
+    iteration, tests = pair.unit == "iteration", pair.candidate.runs[0].evaluation
+    whole = [
+        part.steps if iteration else part.epoch + (part.evaluation or 0.0) * tests
+        for part in (before, after)
+    ]
+    if whole[0] <= whole[1]:
+        medians = [arm.steady_seconds for arm in (pair.candidate, pair.baseline)]
+        return (
+            f"A steady {pair.unit} takes {seconds_text(medians[0])} instead of "
+            f"{seconds_text(medians[1])} in the median; single slow {pair.unit}s hide that in the "
+            f"mean, {seconds_text(whole[1])} against {seconds_text(whole[0])}."
+        )
+    if iteration:
         text = (
             f"A call takes {seconds_text(after.steps)} instead of {seconds_text(before.steps)} in "
             "the mean"
         )
     else:
         text = (
-            f"An epoch is {seconds_text(before.epoch - after.epoch)} shorter: the model's steps "
+            f"An epoch is {seconds_text(whole[0] - whole[1])} shorter: the model's steps "
             f"take {seconds_text(after.steps)} instead of {seconds_text(before.steps)}"
         )
         if before.data_wait:
@@ -77,15 +93,33 @@ def gain_text(pair: Comparison, others: Sequence[Measured] = ()) -> str:
                 f", the wait for data {seconds_text(after.data_wait)} instead of "
                 f"{seconds_text(before.data_wait)}"
             )
+        if tests and before.evaluation and after.evaluation:
+            text += (
+                f", testing {seconds_text(after.evaluation)} instead of "
+                f"{seconds_text(before.evaluation)}"
+            )
     touchable = case.ceilings.touchable
-    alone = pair.axis == ("variant",) and pair.candidate.variant.execution == "compile"
-    if not (touchable and alone):
+    did = before.steps - after.steps
+    if not (touchable and case.compile_alone and did > 0):
         return f"{text}."
-    can, did = touchable * before.steps, before.steps - after.steps
+    can = touchable * before.steps
     much = f"{percent(did / can)} of" if did < can else "more than"
     return (
         f"{text}. What the steps gain is {much} the {seconds_text(can)} in them that compile can "
         "touch (an estimate)."
+    )
+
+
+def ceiling_text(pair: Comparison, others: Sequence[Measured] = ()) -> str:
+    """How much faster compile can make eager's epoch at most; empty where nothing tells."""
+    case = _case(pair, others)
+    limit = case.ceilings.epoch
+    of_eager = case.compile_alone and pair.baseline.variant == EAGER
+    if pair.unit == "iteration" or not of_eager or limit is None or limit >= MOST_TELLING:
+        return ""
+    return (
+        f"Compiling can make this epoch at most about {ratio_text(limit)} faster: an estimate from "
+        "its parts."
     )
 
 

@@ -16,8 +16,9 @@ from bench_core import stats
 from bench_core.comparison import SCATTER
 from bench_core.measured import FIRST_ITERATIONS, Measured
 
-# Steps that a level of speed can be told from.
+# Steps that a level of speed can be told from, and those before it in which a device settles.
 FEWEST_STEPS = 3
+SETTLING_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,16 @@ class Level:
 def level_of_full_batches(one: Measured) -> Level | None:
     """The step's level before and after the first ragged batch, from the run's own steps.
 
-    None: too few steps before it, or single steps are not known.
+    Without the first SETTLING_STEPS: kernels are chosen and clocks rise in them. None: too few
+    steps before it, or single steps are not known.
     """
     full = one.run.spec.workload.samples // one.run.spec.workload.batch_size
     busy = {(late.epoch, late.step) for late in recompiles(one)}
     levels: tuple[list[float], list[float]] = ([], [])
     for epoch in one.epochs:
         for step, seconds in enumerate(epoch.step_seconds[:full]):
-            compiled_first = epoch.epoch == 1 and step == 0
-            if not compiled_first and (epoch.epoch, step) not in busy:
+            settling = epoch.epoch == 1 and step < SETTLING_STEPS
+            if not settling and (epoch.epoch, step) not in busy:
                 levels[epoch.epoch > 1].append(seconds)
     before, after = levels
     if min(len(before), len(after)) < FEWEST_STEPS:

@@ -7,7 +7,7 @@ a ratio may be formed; a change of the candidate's variant leaves the baseline's
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench_core.comparison import Comparison
@@ -40,19 +40,24 @@ def remedy(
 ) -> Remedy | None:
     """The change of the workload's fields, or of the candidate's variant.
 
-    None where it is no change, is what the pair compares, or would be refused by the spec.
+    None where it is no change, is what the pair compares, or would be refused by the spec, and for
+    a pair that differs in more than an axis: no experiment has such arms.
     """
+    if pair.overridden:
+        return None
     work, variant = pair.workload, pair.candidate.variant
     changed = {field: value for field, value in workload.items() if getattr(work, field) != value}
     if set(pair.axis) & set(changed) or not (changed or candidate not in (None, variant)):
         return None
     if candidate is not None and "variant" not in pair.axis:
         return None
-    measurement = pair.candidate.runs[0].run.spec.measurement.changed(repeat=1, side=None)
+    measurement = pair.candidate.runs[0].run.spec.measurement
+    # REPEATS are the fewest that an interval needs: nothing to stop before.
+    measurement = measurement.changed(repeat=1, side=None, until_sure=None)
     arms = (pair.baseline, pair.candidate)
     fields: dict[str, Any] = {}
     if candidate is not None:
-        measurement = measurement.changed(protocol="sequential", until_sure=None)
+        measurement = measurement.changed(protocol="sequential")
         fields["variants"] = (candidate,)
     elif pair.axis == ("variant",):
         fields["variants"] = tuple(arm.variant for arm in arms)
@@ -86,12 +91,15 @@ def _rung(arm: Arm) -> Rung:
 def _already_measured(
     experiment: Experiment, pair: Comparison, others: Iterable[Measured]
 ) -> Comparison | None:
-    """The comparison that the experiment's runs would make, of runs that are stored."""
+    """The comparison that the experiment's runs would make, of runs that are stored.
+
+    It is of the pair's machine, device and kind of work, so the pair's noise floor is its own.
+    """
     specs = experiment.runs()
     wanted = {(spec.workload, spec.variant.arm) for spec in specs}
     if experiment.variants == (specs[0].variant.arm,) and not experiment.rungs:
         wanted.add((pair.workload, pair.baseline.variant))
-    runs = {one.run.number: one for one in (*pair.baseline.runs, *others)}
+    runs = {one.run.number: one for one in (*others, *pair.baseline.runs)}
     found = [
         one
         for one in runs.values()
@@ -100,7 +108,7 @@ def _already_measured(
     baseline = pair.baseline.setting or (("variant", pair.baseline.variant),)
     pairs = comparisons(found, Axis(pair.axis, baseline), floors={}).pairs
     targets = [one for one in pairs if one.candidate.variant in experiment.variants]
-    return targets[-1] if targets else None
+    return replace(targets[-1], floor=pair.floor) if targets else None
 
 
 def on_its_machine(one: Measured, pair: Comparison) -> bool:

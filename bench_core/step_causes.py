@@ -73,12 +73,11 @@ def data_wait(case: Case) -> Iterator[Cause]:
 
 
 def library_kernels(case: Case) -> Iterator[Cause]:
-    shares, limits, variant = case.shares, case.ceilings, case.pair.candidate.variant
+    shares, limits = case.shares, case.ceilings
     kept = sum(shares.get(kind, 0.0) for kind in LIBRARY)
     if kept < LEAST_SHARE or limits.step is None or limits.touchable is None:
         return
-    # Another precision or layout makes other kernels of the libraries'.
-    if variant.execution != "compile" or case.pair.axis != ("variant",):
+    if not case.compile_alone:
         return
     named = {"convolution": "convolution", "matmul": "matrix products"}
     told = [

@@ -28,8 +28,8 @@ class Parts:
     """Seconds of a mean epoch or iteration.
 
     `steps`, `data_wait` and `evaluation` (None: there was none) are those of the steady state.
-    `compiling` is what went into the compiler from the start that the arm shows, spread over the
-    `count` epochs (iterations) measured.
+    `compiling` is what went into compiling, exporting or tracing from the start that the arm shows,
+    spread over the `count` epochs (iterations) measured.
     """
 
     steps: float
@@ -53,9 +53,14 @@ def parts(arm: Arm) -> Parts:
         steps=fmean(seconds for seconds, _, _ in steady),
         data_wait=fmean(seconds for _, seconds, _ in steady),
         evaluation=fmean(evaluations) if evaluations else None,
-        compiling=fmean(math.fsum(one.series_compile_seconds) / _count(one) for one in shown),
+        compiling=fmean(compiling_seconds(one) / _count(one) for one in shown),
         count=max(_count(one) for one in shown),
     )
+
+
+def compiling_seconds(one: Measured) -> float:
+    """All of a run, with what preceded its first call: exporting, tracing, freezing."""
+    return math.fsum(one.series_compile_seconds) + one.execution_seconds
 
 
 def _count(one: Measured) -> int:

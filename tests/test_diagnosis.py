@@ -11,11 +11,12 @@ import pytest
 
 from bench_core.cause import Cause
 from bench_core.comparison import Comparison
-from bench_core.diagnosis import KINDS, diagnose, gain_text
+from bench_core.diagnosis import KINDS, ceiling_text, diagnose, gain_text
 from bench_core.events import Activity, Aftermath, CompileWindow, Epoch, GraphBreak, Prepared
 from bench_core.late_compiles import level_of_full_batches, recompiles
 from bench_core.measured import Measured, measure
-from bench_core.pairing import Axis, comparisons
+from bench_core.pairing import Axis, comparisons, override
+from bench_core.remedies import remedy
 from bench_core.run import Run
 from bench_core.spec import Measurement, Rung, RunSpec, Variant, Workload
 from bench_core.time_parts import BETWEEN, busy_share, ceilings, parts, step_shares
@@ -258,6 +259,39 @@ def test_kernels_of_another_precision_are_not_those_that_stay() -> None:
     assert "25 % of the 200 ms in them that compile can touch" in said(gain_text(same))
 
 
+def test_a_gain_of_the_medians_that_slow_epochs_hide_is_no_negative_share() -> None:
+    slow = steady(0.097, count=9)
+    slow[5] = epoch(6, [0.3] * 10)
+    pair = pair_of(measured(1, steady(0.1), aftermath=profiled()), measured(2, slow, COMPILE))
+    text = said(gain_text(pair))
+    assert "takes 970 ms instead of 1.00 s in the median" in text
+    assert "single slow epochs hide that in the mean" in text
+    assert "-" not in text and "gain is" not in text
+
+
+def test_testing_that_counts_is_part_of_where_the_gain_comes_from() -> None:
+    work = WORK.changed(evaluate="variant")
+    runs = [
+        measured(1, steady(0.1, evaluation_seconds=2.0), EAGER, work),
+        measured(2, steady(0.1, evaluation_seconds=1.0), COMPILE, work),
+    ]
+    pair = pair_of(*(measure(one.run, one.epochs, evaluation=True) for one in runs))
+    text = said(gain_text(pair))
+    assert "An epoch is 1.00 s shorter" in text and "testing 1.00 s instead of 2.00 s" in text
+
+
+def test_the_epochs_ceiling_is_told_of_eager_against_compile_alone() -> None:
+    eager = measured(1, steady(0.1), aftermath=profiled())
+    low = measured(3, steady(0.05), COMPILE, WORK.changed(precision="bf16"))
+    axis = Axis(("precision", "variant"), (("precision", "fp32"), ("variant", EAGER)))
+    compiled = measured(2, steady(0.09), COMPILE)
+    assert "at most about 1.25× faster" in said(ceiling_text(pair_of(eager, compiled)))
+    assert ceiling_text(comparisons([eager, low], axis).pairs[0]) == ""
+    static = measured(4, steady(0.09), STATIC)
+    [of_compiled] = comparisons([compiled, static], Axis.against(COMPILE)).pairs
+    assert ceiling_text(of_compiled, [eager]) == ""
+
+
 def test_shares_come_from_other_eager_runs_where_the_baseline_is_none() -> None:
     other = measured(3, steady(0.1), aftermath=profiled())
     runs = measured(1, steady(0.1), STATIC), measured(2, steady(0.1), COMPILE)
@@ -314,11 +348,56 @@ def test_the_start_up_is_priced_and_late_compiles_are_named() -> None:
     epochs[2] = epoch(3, [0.1] * 9 + [1.6], windows=[window(1.0, 1.5)])
     pair = pair_of(measured(1, steady(0.1)), measured(2, epochs, COMPILE))
     found = cause("start-up", pair)
-    assert said(found.title) == "Compiling took 9.50 s, paid once"
-    assert "after the first epoch: 1.50 s in epoch 3" in said(found.text)
+    assert said(found.title) == "Compiling took 9.50 s, paid at each start"
+    assert "Run 2 compiled after its first epoch too: 1.50 s in epoch 3" in said(found.text)
     assert found.seconds == pytest.approx(9.5 / 6)
     [warm] = found.remedies
     assert {run.variant.cache for run in warm.experiment.runs()} == {"warm"}
+
+
+def test_a_start_up_is_held_against_a_baselines_from_the_same_cache() -> None:
+    """Cold 8 s against cold 2 s; the baseline's warm starts cost it nothing."""
+
+    def start(number: int, seconds: float, variant: Variant, hits: int = 0) -> Measured:
+        first = epoch(1, [seconds + 0.1, *[0.1] * 9], windows=[window(0.0, seconds)])
+        activity = Activity(graphs=1, cache_hits=hits, cache_misses=1 - hits)
+        return measured(number, [first, *steady(0.1)[1:]], variant, activity=activity)
+
+    warm = COMPILE.changed(cache="warm")
+    runs = [start(1, 2.0, COMPILE), start(2, 0.01, warm, 1), start(3, 0.01, warm, 1)]
+    [pair] = comparisons([*runs, start(4, 8.0, STATIC)], Axis.against(COMPILE)).pairs
+    assert cause("start-up", pair).seconds == pytest.approx((8.0 - 2.0) / 5)
+    assert "lost 8.00 s; compile lost 2.00 s" in said(cause("start-up", pair).text)
+
+
+def test_what_precedes_the_first_call_is_part_of_the_start() -> None:
+    work = Workload(model="resnet18", task="infer", batch_size=1)
+    blocks = [one.changed(data_wait_seconds=0.0) for one in steady(0.01, count=3, steps=20)]
+    export = measured(2, blocks, Variant(execution="export_aot"), work)
+    assert export.run.prepared
+    prepared = export.run.prepared.changed(execution_seconds=41.0)
+    export = measure(replace(export.run, prepared=prepared), export.epochs)
+    pair = pair_of(measured(1, blocks, EAGER, work), export)
+    assert parts(pair.candidate).compiling == pytest.approx(41 / 60)
+    found = cause("start-up", pair)
+    assert said(found.title) == "Exporting took 41.0 s, paid at each start"
+    assert found.seconds == pytest.approx(41 / 60)
+    assert not found.remedies and "no cache" in found.next_step
+
+
+def test_breaks_whose_place_is_not_known_are_counted_beside_the_others() -> None:
+    broken = measured(
+        2,
+        steady(0.12),
+        COMPILE,
+        activity=Activity(graphs=3, cache_misses=3, graph_breaks=("item()", "unimplemented")),
+        aftermath=Aftermath(
+            breaks=(GraphBreak(reason="item()", place="net.py:7 in forward", times=1),)
+        ),
+    )
+    found = cause("graph breaks", pair_of(measured(1, steady(0.1)), broken))
+    assert found.title.startswith("2 graph breaks:")
+    assert "net.py:7 in forward: item(); unimplemented." in found.text
 
 
 def test_a_graph_break_is_named_by_its_line_and_priced_by_a_run_without_it() -> None:
@@ -365,6 +444,11 @@ def test_each_recompile_has_its_reason_and_the_seconds_of_its_own_step() -> None
     assert "phase == 'a' (epoch 2, 2.00 s)" in said(said_of_it.text)
     assert "phase == 'b' (epoch 3, 1.00 s)" in said(said_of_it.text)
     assert said_of_it.seconds == pytest.approx(3.0 / 7)
+    start = cause("start-up", pair_of(measured(1, steady(0.1)), run))
+    # Half a second of epoch 2 was lost outside its windows.
+    assert start.seconds == pytest.approx((8.5 - 3.0) / 7), "no second is priced twice"
+    assert said(start.title) == "Compiling took 5.00 s, paid at each start"
+    assert "3.00 s of that are recompiles" in said(start.text)
     assert names(said_of_it) == ["dynamic=True"]
 
 
@@ -402,6 +486,17 @@ def test_full_batches_that_run_as_before_cost_nothing_more() -> None:
     found = cause("ragged batch", ragged_pair(after=0.1))
     assert "run as fast as before" in found.text
     assert found.seconds == pytest.approx(39 / 6)
+
+
+def test_a_device_that_settles_in_its_first_steps_is_no_gain_of_the_recompile() -> None:
+    run = ragged_run(after=0.1)
+    first = run.epochs[0]
+    slow = first.changed(step_seconds=(9.0, 0.3, 0.3, *first.step_seconds[3:]))
+    level = level_of_full_batches(measure(run.run, [slow, *run.epochs[1:]]))
+    assert level is not None and level.before == pytest.approx(0.1)
+    assert not level.changed
+    faster = cause("ragged batch", ragged_pair(after=0.08))
+    assert "20 % less" in said(faster.text) and "may have been warming up" in faster.text
 
 
 def test_too_few_steps_before_the_recompile_price_no_level() -> None:
@@ -442,6 +537,46 @@ def test_a_remedy_that_was_measured_is_told_and_not_offered_again() -> None:
     assert dropped.measured is not None and static.measured is not None
     assert dropped.measured.speedup.ratio == pytest.approx(1.25)
     assert static.measured.speedup.ratio == pytest.approx(1.06 / 0.96)
+
+
+def test_a_measured_remedy_keeps_the_pairs_own_runs_and_its_noise_floor() -> None:
+    """Testing counts in the pair, and not in the same runs among the store's."""
+    work = RAGGED.changed(evaluate="variant")
+
+    def run(number: int, step: float, variant: Variant) -> Measured:
+        epochs = [
+            epoch(n, [step] * 10 + [0.06], evaluation_seconds=1.0, windows=[]) for n in range(1, 7)
+        ]
+        activity = Activity(graphs=2, cache_misses=2, recompiles=(SIZES,))
+        return measured(number, epochs, variant, work, activity=activity)
+
+    stored = [run(1, 0.1, EAGER), run(2, 0.112, COMPILE), run(3, 0.09, STATIC)]
+    counting = [measure(one.run, one.epochs, evaluation=True) for one in stored]
+    pair = replace(comparisons(counting[:2]).pairs[0], floor=0.3)
+    [made] = [remedy(pair, "dynamic=False", stored, candidate=STATIC)]
+    assert made is not None and made.measured is not None
+    assert made.measured.baseline.steady_seconds == pair.baseline.steady_seconds
+    assert made.measured.floor == 0.3
+
+
+def test_a_pair_of_arms_that_differ_in_more_than_an_axis_has_no_cause_and_no_remedy() -> None:
+    t4 = measured(1, steady(0.1, 3.0), device="cuda:0", machine="T4")
+    a100 = measured(2, steady(0.1, 3.0), COMPILE, device="cuda:0", machine="A100")
+    other = measured(3, steady(0.1, 3.0), device="cuda:0", machine="A100")
+    pair = replace(override([t4], [a100]), axis=("variant", "machine"))
+    assert pair.overridden
+    assert diagnose(pair, [t4, a100, other]) == []
+    assert remedy(pair, "dynamic=False", [other], candidate=STATIC) is None
+    assert remedy(pair, "cached data", [other], pipeline="cached") is None
+
+
+def test_a_remedys_three_runs_an_arm_do_not_end_early() -> None:
+    runs = [
+        measured(number, steady(0.1, 3.0), variant, until_sure=2.0)
+        for number, variant in ((1, EAGER), (2, COMPILE))
+    ]
+    cached = cause("data wait", pair_of(*runs)).remedies[0]
+    assert cached.experiment.measurement.until_sure is None
 
 
 def test_a_warm_cache_where_a_cold_one_was_asked_for_is_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bench_core import capabilities
+from bench_core.capabilities import Device
 from bench_core.events import Activity, Aftermath, GraphBreak
 from bench_core.measured import measure
 from bench_core.pairing import comparisons
@@ -19,8 +21,9 @@ from bench_core.parts_figure import parts_title, time_parts
 from bench_core.paths import CHECKOUT
 from bench_core.store import Store
 from bench_core.time_parts import parts, step_shares
+from pages.parts.diagnosis_card import with_others
 from tests.driven_pages import button, labels, said, words
-from tests.planted import COMPILE, EAGER, Shape, planted_experiment
+from tests.planted import COMPILE, EAGER, GIB, SHAPES, Shape, planted_experiment
 from tests.test_capabilities import HERE
 
 PAGE = """
@@ -59,9 +62,12 @@ def plant(**changed: Any) -> None:
         planted_experiment(store, **fields)
 
 
-def cards(data: Path) -> AppTest:
+def cards(data: Path, page: str = PAGE, **here: Any) -> AppTest:
+    """As seen on the machine that measured what is planted."""
+    known = HERE.changed(cpu_name="Intel(R) Xeon(R) @ 2.20GHz", memory_bytes=13 * GIB)
+    capabilities.answer_file().write_text(known.changed(**here).to_json())
     script = data / "cards.py"
-    script.write_text(PAGE.format(checkout=str(CHECKOUT)))
+    script.write_text(page.format(checkout=str(CHECKOUT)))
     at = AppTest.from_file(str(script), default_timeout=60).run()
     assert not at.exception
     return at
@@ -99,12 +105,50 @@ def test_a_remedy_that_was_measured_shows_its_effect_in_the_place_of_its_button(
 
 
 def test_runs_of_another_machine_are_told_as_its_commands(data: Path) -> None:
-    here = {"cpu_name": "another CPU", "memory_bytes": 1}
-    capabilities.answer_file().write_text(HERE.changed(**here).to_json())
     plant()
+    at = cards(data, cpu_name="another CPU", memory_bytes=1)
+    assert not [label for label in labels(at) if label.startswith("Queue")]
+    assert any("--pipeline cached" in code.value for code in at.code)
+
+
+def test_runs_of_a_machine_that_is_not_known_are_told_as_commands(data: Path) -> None:
+    plant()
+    with Store() as store, sqlite3.connect(store.path) as db:
+        db.execute("UPDATE runs SET environment = NULL")
     at = cards(data)
     assert not [label for label in labels(at) if label.startswith("Queue")]
     assert any("--pipeline cached" in code.value for code in at.code)
+
+
+def test_what_this_machine_cannot_do_is_said_in_the_place_of_the_button(data: Path) -> None:
+    plant()
+    at = cards(data, devices=(Device(id="cuda:0", name="Tesla T4"),))
+    assert not [label for label in labels(at) if label.startswith("Queue")]
+    assert "Not here, cached data: device cpu is not here; torch sees cuda:0." in said(at)
+
+
+def test_the_diagnosis_counts_testing_in_all_runs_where_the_pair_does(data: Path) -> None:
+    plant()
+    with Store() as store:
+        runs = store.runs()
+        epochs = store.epochs([run.number for run in runs])
+        for counts in (True, False):
+            [pair] = comparisons(measure(run, epochs[run.number], counts) for run in runs).pairs
+            _, others = with_others(pair, store)
+            assert [one.evaluation for one in others] == [counts] * len(runs)
+
+
+def test_a_ratio_taken_anyway_has_no_causes(data: Path) -> None:
+    plant(models=("resnet18",), machine="T4", variants=(EAGER,), shapes=SHAPES)
+    plant(models=("resnet18",), machine="A100", shapes=SHAPES)
+    usual = "pair = comparisons(measured_runs(store, store.runs())).pairs[0]"
+    anyway = (
+        "runs = measured_runs(store, store.runs()); "
+        "pair = replace(override(runs[:3], runs[6:]), axis=('variant', 'machine'))"
+    )
+    page = PAGE.replace(usual, anyway).replace("import comparisons", "import override")
+    page = page.replace("import sys", "import sys\nfrom dataclasses import replace")
+    assert "The arms differ in variant, machine" in said(cards(data, page=page))
 
 
 def test_the_likeliest_cause_comes_first_and_a_faster_pair_says_what_became_shorter(

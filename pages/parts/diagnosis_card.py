@@ -13,32 +13,38 @@ from pathlib import Path
 import streamlit as st
 
 from bench_core import capabilities, worker
+from bench_core.capabilities import Capabilities
 from bench_core.cause import Cause
 from bench_core.chart_frame import CONFIG
 from bench_core.comparison import Comparison
-from bench_core.diagnosis import diagnose, gain_text, with_steps
+from bench_core.diagnosis import ceiling_text, diagnose, gain_text, with_steps
 from bench_core.estimates import KnownRun, estimate_seconds
+from bench_core.measured import Measured
 from bench_core.parts_figure import KIND_NAMES, parts_title, time_parts
 from bench_core.remedies import Remedy
 from bench_core.spec import new_id
 from bench_core.store import Store
-from bench_core.time_parts import Parts, ceilings, parts, step_shares
-from bench_core.units import counted, estimate_text, ratio_text, seconds_text
+from bench_core.time_parts import Parts, parts, step_shares
+from bench_core.units import counted, estimate_text, seconds_text
 from pages.parts.estimates import known_runs
 from pages.parts.measured import measured_runs
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent.parent
 MOST_CAUSES = 4
-# A ceiling above this limits nothing.
-MOST_TELLING = 10.0
 BAR_HEIGHT = 46
 
 
 def diagnosis_card(pair: Comparison, store: Store) -> None:
     """The causes in order, each with what would show its effect."""
-    pair = _with_steps(pair, store)
-    others = measured_runs(store, store.runs())
+    if pair.overridden:
+        with st.container(border=True, height="stretch"):
+            st.markdown(
+                f"**Why is not told**  \nThe arms differ in {plain(', '.join(pair.axis))}: what "
+                "each of these did cannot be told apart."
+            )
+        return
+    pair, others = with_others(pair, store)
     causes = diagnose(pair, others)
     faster = pair.differs and pair.speedup.ratio > 1
     with st.container(border=True, gap="small", height="stretch"):
@@ -50,22 +56,31 @@ def diagnosis_card(pair: Comparison, store: Store) -> None:
         if not causes:
             st.markdown("Nothing stands out in the step, the data or the compiling.")
             return
-        limits = ceilings(pair.baseline)
-        if pair.unit == "epoch" and limits.epoch and limits.epoch < MOST_TELLING:
-            st.caption(
-                f"Compiling can make this epoch at most about {ratio_text(limits.epoch)} faster: "
-                "an estimate from its parts."
-            )
-        known = known_runs(store, capabilities.cached())
+        if limit := ceiling_text(pair, others):
+            st.caption(limit)
+        here = capabilities.cached()
+        known = known_runs(store, here)
         for cause in causes[:MOST_CAUSES]:
-            _draw(cause, pair, store, known)
+            _draw(cause, pair, store, known, here)
         if rest := causes[MOST_CAUSES:]:
             with st.expander(f"{counted(len(rest), 'smaller cause')}"):
                 for cause in rest:
-                    _draw(cause, pair, store, known)
+                    _draw(cause, pair, store, known, here)
 
 
-def _draw(cause: Cause, pair: Comparison, store: Store, known: Sequence[KnownRun]) -> None:
+def with_others(pair: Comparison, store: Store) -> tuple[Comparison, list[Measured]]:
+    """What a diagnosis reads: the pair with single steps, and all runs, testing counted alike."""
+    counts_testing = pair.candidate.runs[0].evaluation
+    return _with_steps(pair, store), measured_runs(store, store.runs(), counts_testing)
+
+
+def _draw(
+    cause: Cause,
+    pair: Comparison,
+    store: Store,
+    known: Sequence[KnownRun],
+    here: Capabilities | None,
+) -> None:
     with st.container(gap="xxsmall"):
         st.markdown(
             f"**{plain(cause.title)}.** :gray-badge[{cause.sure}]  \n{plain(cause.text)}  \n"
@@ -75,13 +90,17 @@ def _draw(cause: Cause, pair: Comparison, store: Store, known: Sequence[KnownRun
             if remedy.measured:
                 st.markdown(f":small[{plain(effect_text(remedy, remedy.measured, pair))}]")
         offered = [remedy for remedy in cause.remedies if not remedy.measured]
-        if offered and os.environ.get("BENCH_VIEW_ONLY") != "1":
-            with st.container(horizontal=True):
-                if _ran_here(pair):
-                    for remedy in offered:
-                        _button(remedy, cause, pair, store, known)
+        if not offered or os.environ.get("BENCH_VIEW_ONLY") == "1":
+            return
+        with st.container(horizontal=True):
+            if here is None or not _ran_on(pair, here):
+                _commands(offered, pair)
+                return
+            for remedy in offered:
+                if lack := _lack(remedy, here):
+                    st.markdown(f":small[:gray[{plain(f'Not here, {remedy.name}: {lack}')}.]]")
                 else:
-                    _commands(offered, pair)
+                    _button(remedy, cause, pair, store, known)
 
 
 def effect_text(remedy: Remedy, found: Comparison, pair: Comparison) -> str:
@@ -127,12 +146,19 @@ def _button(
         st.switch_page(PAGES / "live.py", query_params={"experiment": experiment.id})
 
 
-def _ran_here(pair: Comparison) -> bool:
-    """Whether this machine is the pair's, as far as is known before torch was asked."""
-    here, ran = capabilities.cached(), pair.candidate.runs[0].run.environment
-    if here is None or ran is None:
-        return True
-    return (ran.cpu_name, ran.memory_bytes) == (here.cpu_name, here.memory_bytes)
+def _ran_on(pair: Comparison, here: Capabilities) -> bool:
+    """Whether this machine is known to be the pair's."""
+    ran = pair.candidate.runs[0].run.environment
+    return ran is not None and (ran.cpu_name, ran.memory_bytes) == (
+        here.cpu_name,
+        here.memory_bytes,
+    )
+
+
+def _lack(remedy: Remedy, here: Capabilities) -> str:
+    """The first thing of its runs that this machine cannot do; empty when it can all."""
+    lacks = (lack for run in remedy.experiment.runs() for lack in capabilities.check(run, here))
+    return next(lacks, "")
 
 
 def parts_card(pair: Comparison, store: Store) -> None:
