@@ -63,6 +63,8 @@ for name, (model, inputs) in cases.items():
         "updates": (update.cpu_time_total + cleared.cpu_time_total) / total,
         "shares": profile.shares(watched.events(), cpu),
     }
+joined, _ = profile.watch(lambda images, _: torch.cat([images, images]), [(inputs, labels)], cpu)
+answers["joined"] = profile.shares(joined.events(), cpu)
 answers["covered"] = covered([(5.0, 6.0), (0.0, 2.0), (1.0, 3.0), (1.0, 1.5)])
 print(json.dumps(answers))
 """
@@ -142,6 +144,11 @@ def test_each_row_of_the_table_is_a_kind_that_a_reader_would_give_it() -> None:
             for row in ("native_batch_norm", "native_layer_norm", "relu", "threshold_backward")
         )
         assert told["shares"]["fusable"] >= pointwise > 0
+
+
+def test_a_concatenation_is_work_that_compile_can_fuse_and_no_copy() -> None:
+    assert answers()["joined"]["copies"] == 0.0
+    assert answers()["joined"]["fusable"] > 0.9
 
 
 def test_kernels_that_overlap_keep_the_device_busy_once() -> None:

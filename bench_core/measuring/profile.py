@@ -26,7 +26,7 @@ MATMUL = re.compile(
     r"|(?:^|_)(?:v?dot|addr|ger|matmul|(?:bi)?linear|einsum)_?(?:$|_backward|_pointwise)"
     r"|(?:cudnn|miopen|mkldnn)_rnn|^(?:lstm|gru|rnn_tanh|rnn_relu)$"
 )
-COPIES = ("copy_", "to", "_to_copy", "clone", "contiguous", "pin_memory", "_pin_memory", "cat")
+COPIES = ("copy_", "to", "_to_copy", "clone", "contiguous", "pin_memory", "_pin_memory")
 # Making, viewing and freeing tensors, and the autograd machinery: no kernel to fuse.
 BOOKKEEPING = (
     "empty", "view", "_unsafe_view", "_reshape_alias", "view_as", "as_strided", "as_strided_",
