@@ -19,8 +19,9 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 # What is named in one sentence; the rest is counted.
 MOST_NAMED = 4
-# These say something of the machine, and nothing of the compiler.
-NOT_THE_COMPILER = ("compiler missing", "data missing", "device missing")
+# These may be the compiler's doing. The others say something of the machine, or of how long the run
+# was given.
+CRASHES = ("compile error", "graph break", "model error", "error")
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Evidence:
 
     @property
     def compiled(self) -> list[Measured]:
-        """Ended runs of compile whose failure, if any, is the compiler's: eager ran the same."""
+        """Runs of compile that got somewhere, or crashed where eager ran the same."""
         ran = {
             (one.run.spec.workload, one.run.machine)
             for one in self.measured
@@ -93,9 +94,11 @@ class Evidence:
             one
             for one in self.measured
             if one.run.spec.variant.arm == COMPILE
-            and (one.epochs or one.run.status == "failed")
-            and one.run.failure not in NOT_THE_COMPILER
-            and (one.run.status != "failed" or (one.run.spec.workload, one.run.machine) in ran)
+            and (
+                one.run.failure in CRASHES and (one.run.spec.workload, one.run.machine) in ran
+                if one.run.status == "failed"
+                else one.epochs
+            )
         ]
 
 
@@ -125,6 +128,11 @@ def differences(claim: Claim, run: Run) -> dict[str, tuple[str, str]]:
                 ("precision", work.precision, claim.precisions),
                 ("image_size", work.image_size, claim.image_sizes),
                 ("batch_size", work.batch_size, claim.batch_sizes),
+                (
+                    "compile_in_grad_mode",
+                    work.compile_in_grad_mode,
+                    [True] * claim.compiles_in_grad_mode,
+                ),
             )
         },
     }

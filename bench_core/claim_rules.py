@@ -1,9 +1,11 @@
 """Claims about one model: each comparison under the conditions settles them by a rule, or not.
 
-A claim whose range meets our 95 % interval holds. "Slower" and "can be faster" must be shown; they
-do not hold where the interval leaves room for less than 2 % of it; between the two lies `not
-settled`, which counts as not measured. Of several comparisons half must hold. A first look (fewer
-than 3 runs an arm) judges nothing. Whether something fails, one run can tell.
+A claim whose range meets our 95 % interval holds. One of no effect, whose range holds 1, holds only
+where the whole interval lies inside of it: few runs scatter, and would show anything to have none.
+"Slower" and "can be faster" must be shown; they do not hold where the interval leaves room for less
+than 2 % of it. What lies between is `not settled`, which counts as not measured. Of several
+comparisons half must hold. A first look (fewer than 3 runs an arm) judges nothing. Whether
+something fails, one run can tell.
 """
 
 from __future__ import annotations
@@ -71,13 +73,15 @@ def _over_epochs(claim: Claim, pair: Comparison) -> Figure | None:
     low, high = (getattr(stats.mean_speedup(view, claim.epochs), end) for end in ("low", "high"))
     before, after = (
         (arm.excess_seconds(cache) or 0.0) + claim.epochs * arm.steady_seconds
-        for arm, cache in ((pair.baseline, None), (pair.candidate, start))
+        for arm, cache in ((pair.baseline, pair.baseline_start(start)), (pair.candidate, start))
     )
     return Figure(before / after, low, high)
 
 
-def _meets(claim: Claim, pair: Comparison, figure: Figure) -> bool | None:
-    return claim.meets(figure.low, figure.high)
+def meets(claim: Claim, pair: Comparison, figure: Figure) -> bool | None:
+    if not claim.meets(figure.low, figure.high):
+        return False
+    return None if claim.meets(1, 1) and not claim.holds(figure.low, figure.high) else True
 
 
 def _slower(claim: Claim, pair: Comparison, figure: Figure) -> bool | None:
@@ -125,14 +129,14 @@ class Rule(NamedTuple):
 
 
 RULES: dict[str, Rule] = {
-    "steady speedup": Rule(_steady, _meets, gain_words),
-    "no effect": Rule(_steady, _meets, gain_words),
-    "no gain": Rule(_steady, _meets, gain_words),
+    "steady speedup": Rule(_steady, meets, gain_words),
+    "no effect": Rule(_steady, meets, gain_words),
+    "no gain": Rule(_steady, meets, gain_words),
     "slower": Rule(_steady, _slower, gain_words),
-    "first epoch": Rule(_first_epoch, _meets, _times_words),
-    "over epochs": Rule(_over_epochs, _meets, _over_words),
+    "first epoch": Rule(_first_epoch, meets, _times_words),
+    "over epochs": Rule(_over_epochs, meets, _over_words),
     "can be faster": Rule(_steady, _faster, gain_words, once=True),
-    "works with a gain": Rule(_steady, _meets, gain_words),
+    "works with a gain": Rule(_steady, meets, gain_words),
 }
 
 
@@ -171,7 +175,7 @@ def by_comparisons(claim: Claim, found: Evidence) -> Judgement | None:
         if len(figures) > 1:
             ours = f"Holds in {sum(settled)} of {counted(len(figures), 'comparison')}. {ours}"
     conditions = conditions_text(used)
-    wide = rule.settle is _meets and claim.kind != "first epoch" and not claim.meets(1, 1)
+    wide = rule.settle is meets and claim.kind != "first epoch" and not claim.meets(1, 1)
     if status == "holds here" and wide and all(f.low <= 1 <= f.high for _, f in figures):
         conditions += "; no difference at all would fit too, more runs would tell"
     return Judgement(claim, status, ours, conditions, used)

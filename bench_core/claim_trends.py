@@ -11,7 +11,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from statistics import fmean
 
 from bench_core import stats
 from bench_core.claim_evidence import Evidence, Judgement, Status, conditions_text, few
@@ -20,6 +19,7 @@ from bench_core.claims import Claim
 from bench_core.comparison import Comparison
 from bench_core.correlation import FEWEST_POINTS, WEAK, rank_correlation, share_interval
 from bench_core.measured import Measured
+from bench_core.time_parts import busy_share
 from bench_core.units import (
     EN_DASH,
     NO_BREAK,
@@ -201,19 +201,10 @@ def with_parameters(claim: Claim, found: Evidence) -> Judgement | None:
 
 
 def with_load(claim: Claim, found: Evidence) -> Judgement | None:
-    def busy(pair: Comparison) -> float | None:
-        shares = []
-        for one in pair.baseline.runs:
-            after, steady = one.run.aftermath, one.steady.median_seconds
-            steps = one.run.spec.workload.steps_per_epoch if one.unit == "epoch" else 1
-            if after and after.device_busy_seconds and steady:
-                shares.append(after.device_busy_seconds * steps / steady)
-        return fmean(shares) if shares else None
-
     return _trend(
         claim,
         found.pairs,
-        busy,
+        lambda pair: busy_share(pair.baseline),
         lambda pair: _place(pair, "precision"),
         "the share of a step in which the GPU works",
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,29 +20,6 @@ from typing import Literal, get_args
 from bench_core.paths import SHIPPED
 from bench_core.presets import PRESETS
 from bench_core.spec import Execution, Precision, Variant
-
-# What a claim says, and whether that has a range. How each is judged: `judging.JUDGES`.
-KINDS: dict[str, bool] = {
-    "steady speedup": True,
-    "no effect": True,
-    "no gain": True,
-    "slower": False,
-    "can be faster": False,
-    "first epoch": True,
-    "over epochs": True,
-    "works with a gain": True,
-    "crashed": False,
-    "share that ran": True,
-    "captured whole": True,
-    "mean": True,
-    "grows with batch size": False,
-    "grows with parameters": False,
-    "grows with load": False,
-    "grows with epochs": False,
-    "desktop against server": False,
-    "transformers": False,
-    "not measured here": False,
-}
 
 
 class ClaimError(ValueError):
@@ -87,6 +64,12 @@ class Claim:
         return self.id.startswith("article-") and self.task == "train"
 
     @property
+    def compiles_in_grad_mode(self) -> bool:
+        """Whether it is about torch.compile called inside of inference_mode, as its preset is."""
+        preset = PRESETS.get(self.preset)
+        return bool(preset and preset.experiment("cpu").workload.get("compile_in_grad_mode"))
+
+    @property
     def where(self) -> str:
         """`a T4`, `a T4 or an A100`, `a GPU`, `a CPU with bf16`."""
         names = {"any": "any machine", "any GPU": "a GPU", "CPU": "a CPU"}
@@ -114,6 +97,10 @@ class Claim:
         """Whether its range and that interval have a number in common."""
         return (self.low is None or high >= self.low) and (self.high is None or low <= self.high)
 
+    def holds(self, low: float, high: float) -> bool:
+        """Whether that interval lies inside of its range."""
+        return (self.low is None or low >= self.low) and (self.high is None or high <= self.high)
+
 
 COLUMNS = (
     "id", "claim", "source", "url", "year", "kind", "execution", "task", "models", "device",
@@ -121,8 +108,11 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def load(file: Path = SHIPPED / "claims.csv") -> tuple[Claim, ...]:
-    """The claims in the file's order. Raises ClaimError at the first bad row."""
+def load(kinds: Mapping[str, bool], file: Path = SHIPPED / "claims.csv") -> tuple[Claim, ...]:
+    """The claims in the file's order. Raises ClaimError at the first bad row.
+
+    `kinds`: by name whether a claim of that kind needs a range.
+    """
     try:
         with file.open(encoding="utf-8", newline="") as lines:
             rows = csv.DictReader(lines)
@@ -131,7 +121,7 @@ def load(file: Path = SHIPPED / "claims.csv") -> tuple[Claim, ...]:
                     f"{file.name}, line 1: the columns must be {', '.join(COLUMNS)}, got "
                     f"{', '.join(rows.fieldnames or ['none'])}"
                 )
-            claims = tuple(_claim(row, f"{file.name}, line {rows.line_num}") for row in rows)
+            claims = tuple(_claim(row, f"{file.name}, line {rows.line_num}", kinds) for row in rows)
     except OSError as error:
         raise ClaimError(
             f"{file} cannot be read ({error.strerror}); it belongs to this program: restore it"
@@ -142,7 +132,7 @@ def load(file: Path = SHIPPED / "claims.csv") -> tuple[Claim, ...]:
     return claims
 
 
-def _claim(row: dict[str, str], place: str) -> Claim:
+def _claim(row: dict[str, str], place: str, kinds: Mapping[str, bool]) -> Claim:
     if None in row or None in row.values():
         raise ClaimError(f"{place}: {len(COLUMNS)} cells are needed; quote a cell with a comma")
 
@@ -185,8 +175,8 @@ def _claim(row: dict[str, str], place: str) -> Claim:
             raise ClaimError(
                 f"{place}: precision must be of {', '.join(get_args(Precision))}, got {word!r}"
             )
-    kind = checked("kind", tuple(KINDS))
-    if KINDS[kind] and low is None and high is None:
+    kind = checked("kind", tuple(kinds))
+    if kinds[kind] and low is None and high is None:
         raise ClaimError(f"{place}: a claim of the kind {kind!r} needs low, high or both")
     if kind == "over epochs" and not row["epochs"]:
         raise ClaimError(f"{place}: a claim of the kind {kind!r} needs epochs")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from bench_core import claim_rules as rules
 from bench_core import claim_trends as trends
@@ -26,28 +26,39 @@ def _nowhere(claim: Claim, found: Evidence) -> Judgement | None:
     return Judgement(claim, "not measured", "Not measured by this dashboard.", claim.note)
 
 
-JUDGES: dict[str, Callable[[Claim, Evidence], Judgement | None]] = {
-    **dict.fromkeys(rules.RULES, rules.by_comparisons),
-    "works with a gain": rules.works_with_gain,
-    "crashed": rules.crashed,
-    "share that ran": trends.share_that_ran,
-    "captured whole": trends.captured_whole,
-    "mean": trends.mean,
-    "grows with batch size": trends.with_batch,
-    "grows with parameters": trends.with_parameters,
-    "grows with load": trends.with_load,
-    "grows with epochs": trends.with_epochs,
-    "desktop against server": trends.desktop_against_server,
-    "transformers": trends.transformers,
-    "not measured here": _nowhere,
+class Kind(NamedTuple):
+    """How a kind of claim is judged, and whether by its range, which it then needs."""
+
+    judge: Callable[[Claim, Evidence], Judgement | None]
+    ranged: bool = False
+
+
+KINDS: dict[str, Kind] = {
+    **{
+        name: Kind(rules.by_comparisons, rule.settle is rules.meets)
+        for name, rule in rules.RULES.items()
+    },
+    "works with a gain": Kind(rules.works_with_gain, ranged=True),
+    "crashed": Kind(rules.crashed),
+    "share that ran": Kind(trends.share_that_ran, ranged=True),
+    "captured whole": Kind(trends.captured_whole, ranged=True),
+    "mean": Kind(trends.mean, ranged=True),
+    "grows with batch size": Kind(trends.with_batch),
+    "grows with parameters": Kind(trends.with_parameters),
+    "grows with load": Kind(trends.with_load),
+    "grows with epochs": Kind(trends.with_epochs),
+    "desktop against server": Kind(trends.desktop_against_server),
+    "transformers": Kind(trends.transformers),
+    "not measured here": Kind(_nowhere),
 }
+RANGED = {name: kind.ranged for name, kind in KINDS.items()}
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
     """What the stored runs say about the claim, or what the nearest comparison differs in."""
     held = evidence.with_testing if claim.counts_testing else evidence
     found = held.under(claim)
-    return JUDGES[claim.kind](claim, found) or _nearest(claim, held, found)
+    return KINDS[claim.kind].judge(claim, found) or _nearest(claim, held, found)
 
 
 def _nearest(claim: Claim, held: Evidence, found: Evidence) -> Judgement:

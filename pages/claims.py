@@ -16,12 +16,15 @@ import streamlit as st
 from bench_core import capabilities, worker
 from bench_core.claim_evidence import STATUSES, Evidence, Judgement, Status
 from bench_core.claim_experiments import NextStep, next_step
+from bench_core.claim_trends import MANY
 from bench_core.claims import Claim, load
+from bench_core.correlation import FEWEST_POINTS
 from bench_core.estimates import KnownRun, estimate_seconds
-from bench_core.judging import judge, write
+from bench_core.judging import RANGED, judge, write
 from bench_core.measured import Measured
 from bench_core.run import ENDED
 from bench_core.spec import new_id
+from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.store import Store
 from bench_core.units import counted, estimate_text
 from pages.parts.comparison_table import pair_id
@@ -46,16 +49,18 @@ BADGES = {
     "does not hold here": ("red", ":material/close:"),
     "not measured": ("gray", None),
 }
-RULES = """\
+RULES = f"""\
 - A claim is judged by runs that agree with it in task, model, device, precision and image size. \
 Batch size counts where the claim names one.
 - "About 5 %" stands for 3 to 7 %: plus or minus 2 percentage points, or a tenth of the gain where \
 that is more. A range is taken as it is. An effect within 2 % is none.
-- A claim whose range meets our 95 % interval holds. That something is slower, or can be faster, \
-must be shown.
+- A claim whose range meets our 95 % interval holds. That something has no effect, is slower, or \
+can be faster, must be shown.
 - Of several comparisons under a claim's conditions, half must hold.
-- Fewer than 3 runs an arm are a first look and judge nothing. Claims over many models or \
-comparisons have their interval over these: one run an arm will do, from 10 models on.
+- Fewer than {RUNS_FOR_A_VERDICT} runs an arm are a first look and judge nothing. Claims over many \
+models or comparisons have their interval over these: one run an arm will do, from {MANY} models \
+on, for a trend from {FEWEST_POINTS} comparisons on, between two kinds from {RUNS_FOR_A_VERDICT} \
+models of each on.
 - Published figures are of older versions of torch; the line below ours names the one used here.
 """
 
@@ -66,7 +71,7 @@ def judged_by(
 ) -> list[Judgement]:
     """Ended runs do not change, and judging 2,000 of them takes seconds."""
     evidence = Evidence.of(_measured, _tested)
-    return [judge(claim, evidence) for claim in load()]
+    return [judge(claim, evidence) for claim in load(RANGED)]
 
 
 def headline(counts: Counter[str]) -> str:
