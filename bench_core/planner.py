@@ -6,6 +6,7 @@ from a cold cache, or from a warm one where the starts share what was compiled.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from bench_core.comparison import SCATTER, Comparison, ends_text, two_digits
@@ -42,7 +43,7 @@ def worth(pair: Comparison, count: int, starts: int, shared: bool) -> Worth:
             raise ValueError(f"{name} must be at least 1, got {value}")
     arm = pair.candidate
     cache = _cache(pair, shared)
-    before = pair.baseline.excess_seconds(None)
+    before = pair.baseline.excess_seconds(pair.baseline_start(cache))
     after = arm.excess_seconds(cache if arm.variant.cache else None)
     if before is None or after is None:
         return Worth(None, None, *_missing(pair, shared))
@@ -54,8 +55,11 @@ def worth(pair: Comparison, count: int, starts: int, shared: bool) -> Worth:
         once = saved_after(view, count)
         ends = Band(starts * once.low, starts * once.high)
     whole = starts * count * pair.baseline.steady_seconds
-    half = (ends.high - ends.low) / 2 if ends else SCATTER * whole
-    told = _verdict(pair, saved, ends, half)
+    # What equal arms may lie apart is no gain and no loss; the start-up beside it is one.
+    noise = math.expm1(pair.floor) * whole if pair.floor and pair.below_floor else None
+    half = (ends.high - ends.low) / 2 if ends else max(SCATTER * whole, noise or 0.0)
+    on_noise = noise is not None and starts * abs(after - before) <= noise
+    told = _verdict(saved, ends, half, on_noise)
     model = pair.workload.model.removeprefix("function:")
     each = f"{counted(count, pair.unit)}{' each' if starts > 1 else ''}"
     answer = (
@@ -86,8 +90,11 @@ def _missing(pair: Comparison, shared: bool) -> tuple[str, str]:
     return answer, f"Measure {name} again with cache {start}: {way_out}."
 
 
-def _verdict(pair: Comparison, saved: float, ends: Band | None, half: float) -> str:
-    """`saves 5 min 20 s a day (95 %: 4 min 50 s to 5 min 50 s)`, or what is open."""
+def _verdict(saved: float, ends: Band | None, half: float, on_noise: bool) -> str:
+    """`saves 5 min 20 s a day (95 %: 4 min 50 s to 5 min 50 s)`, or what is open.
+
+    `on_noise`: which side it falls on is decided by less than equal arms lie apart.
+    """
     amount, verb = _amount(abs(saved), half), "saves" if saved > 0 else "costs"
     if ends is None:
         runs = f"a first look, without an interval before {RUNS_FOR_A_VERDICT} runs an arm"
@@ -98,10 +105,10 @@ def _verdict(pair: Comparison, saved: float, ends: Band | None, half: float) -> 
     low, high = (_amount(abs(end), half) for end in (ends.low, ends.high))
     if ends.low <= 0 <= ends.high:
         return f"no difference shown, between {low} lost and {high} saved a day (95{NO_BREAK}%)"
-    if saved > 0 and pair.below_floor:
+    if on_noise:
         return (
-            f"no difference shown, {amount} a day would rest on less than what equal arms lay "
-            "apart on this machine"
+            f"no difference shown, {amount} a day would rest on less than what equal arms may "
+            "lie apart on this machine"
         )
     near, far = (low, high) if saved > 0 else (high, low)
     return f"{verb} {amount} a day (95{NO_BREAK}%: {near} to {far})"
@@ -140,7 +147,7 @@ def _pays_text(pair: Comparison, cache: Cache) -> str:
     even = pair.break_even(cache)
     assert even is not None  # both starts were measured
     ends = pair.break_even_interval(cache)
-    within = f" (95{NO_BREAK}%: {ends_text(ends)})" if ends else ""
+    within = f" (95{NO_BREAK}%: {ends_text(ends, even.kind)})" if ends else ""
     epoch = even.epoch or 0
     number = counted(int(two_digits(epoch)) if even.projected else epoch, pair.unit)
     match even.kind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bench_core import pairing
-from bench_core.comparison import Comparison
+from bench_core.comparison import Comparison, ends_text
 from bench_core.measured import measure
 from bench_core.planner import worth
 from bench_core.spec import Variant
+from bench_core.stats import Band
 from bench_core.store import Store
 from tests.planted import COMPILE, EAGER, Shape, planted_experiment
 
@@ -93,7 +95,52 @@ def test_a_difference_below_the_noise_floor_wins_nothing(store: Store) -> None:
     noisy = replace(pair, floor=0.2)
     found = worth(noisy, 100, 1, shared=False)
     assert found.saved_seconds is not None and found.saved_seconds > 0
-    assert "no difference shown" in found.answer and "equal arms lay apart" in found.answer
+    assert "no difference shown" in found.answer and "equal arms may lie apart" in words(
+        found.answer
+    )
+
+
+def test_a_slowdown_below_the_noise_floor_costs_no_more_than_its_start(store: Store) -> None:
+    [pair] = pairs_of(store, models=("resnet18",), machine="A100")
+    assert ": costs " in worth(pair, 10_000, 1, shared=False).answer
+    noisy = replace(pair, floor=0.2)
+    assert "no difference shown" in worth(noisy, 10_000, 1, shared=False).answer
+    # 33 s of compiling are more than a fifth of ten epochs of 3 s.
+    assert ": costs " in worth(noisy, 10, 1, shared=False).answer
+
+
+def test_a_baseline_that_compiles_starts_from_the_same_cache(store: Store) -> None:
+    tuned = COMPILE.changed(mode="max-autotune")
+    planted_experiment(store, variants=(COMPILE, tuned))
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    measured = [measure(run, epochs[run.number]) for run in runs]
+    [pair] = pairing.comparisons(measured, pairing.Axis.against(COMPILE)).pairs
+    for shared in (False, True):
+        found = worth(pair, 1, 1, shared)
+        assert found.ends.low <= found.saved_seconds <= found.ends.high
+        assert abs(found.saved_seconds) < 5.0  # both compile equally long, in 2.4 or 70 s
+
+
+def test_ahead_until_has_ends_of_its_own() -> None:
+    assert ends_text(Band(0.3, 4.2), "ahead until") == "never ahead to 4"
+    assert ends_text(Band(3.0, math.inf), "ahead until") == "3 to for good"
+    assert ends_text(Band(0.0, math.inf)) == "at once to never"
+
+
+def test_what_starts_cheaper_and_may_never_be_ahead_is_told_so(store: Store) -> None:
+    """eager instead of compile from a warm cache, which hardly costs more than eager's warm-up."""
+    compiled = Shape(64.0, compile_seconds=70.0, warm_compile_seconds=6.0)
+    shapes = Shape(66.0, warmup_seconds=1.2), compiled
+    planted_experiment(
+        store, variants=(COMPILE.changed(cache="warm"), EAGER), shapes={("T4", "resnet101"): shapes}
+    )
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    measured = [measure(run, epochs[run.number]) for run in runs]
+    [pair] = pairing.comparisons(measured, pairing.Axis.against(COMPILE)).pairs
+    told = words(worth(pair, 30, 1, shared=True).detail)
+    assert "It pays up to 1 epoch a start only (95 %: never ahead to 3)." in told
 
 
 @pytest.mark.parametrize(

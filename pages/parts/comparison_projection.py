@@ -118,7 +118,7 @@ def even_text(pair: Comparison) -> str:
     excess = pair.baseline.excess_seconds(pair.baseline_start(cache)) or 0.0
     seconds = excess + even.exact * pair.baseline.steady_seconds
     ends = pair.break_even_interval(cache or "cold")
-    within = f" (95 %: {ends_text(ends)})" if ends else ""
+    within = f" (95 %: {ends_text(ends, even.kind)})" if ends else ""
     number = two_digits(even.epoch) if even.projected else even.epoch
     place = f"{pair.unit} {count_text(number)}"
     words = "Ahead until" if even.kind == "ahead until" else "Even at"

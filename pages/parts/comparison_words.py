@@ -253,7 +253,7 @@ def pays_off_cells(pair: Comparison) -> tuple[str, str]:
     if even is None or even.kind not in ("epoch", "ahead until"):
         return cold, warm
     ends = pair.break_even_interval("cold" if pair.break_even("cold") else "off")
-    low, _, high = (ends_text(ends) if ends else "").partition(" to ")
+    low, _, high = (ends_text(ends, even.kind) if ends else "").partition(" to ")
     return f"{cold} ({low}{EN_DASH}{high})" if high else cold, warm
 
 
