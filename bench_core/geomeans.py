@@ -48,11 +48,23 @@ def by_variant(pairs: Sequence[Comparison]) -> Means:
 
 
 def by_machine(pairs: Sequence[Comparison]) -> Means:
-    """One mean a machine, over the workloads that were measured on all of them.
+    """One mean a machine and device, over the workloads that were measured on all of them.
 
-    Give pairs of one candidate arm.
+    Named by the machine, and by what tells it from others of that name. Give pairs of one candidate
+    arm.
     """
-    return _means(pairs, lambda pair: pair.machine, _workload, "machine")
+    names = {(pair.machine, pair.device, pair.machine_id) for pair in pairs}
+
+    def name(pair: Comparison) -> str:
+        alike = {one for one in names if one[0] == pair.machine}
+        more = [
+            value
+            for place, value in ((1, pair.device), (2, pair.machine_id))
+            if len({one[place] for one in alike}) > 1
+        ]
+        return f"{pair.machine} ({', '.join(more)})" if more else pair.machine
+
+    return _means(pairs, name, _workload, "machine")
 
 
 def _means(

@@ -5,8 +5,10 @@ Pure: measured runs in; comparisons and words out.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from bench_core.comparison import Comparison
 from bench_core.measured import Arm, Measured
@@ -40,7 +42,7 @@ class Step:
         if self.alone is None and self.whole is None:
             return f"{self.name}: not measured yet"
         words = [f"{self.alone.verdict_text} by itself"] if self.alone else []
-        words += [f"in all {_ratio(self.whole)}"] if self.whole else []
+        words += [f"in all {_whole_text(self.whole)}"] if self.whole else []
         return f"{self.name}: {'; '.join(words)}"
 
 
@@ -62,7 +64,7 @@ def ladder(
     steps = []
     for start in range(0, len(runs), count * experiment.repeats):
         rungs = runs[start : start + count]
-        cell = [one for one in every if _stands_on(one, rungs)]
+        cell = _of_one_place([one for one in every if _stands_on(one, rungs)], names)
         for place, rung in enumerate(rungs):
             below = rungs[max(place - 1, 0)]
             steps.append(
@@ -86,10 +88,30 @@ def _stands_on(one: Measured, rungs: list[RunSpec]) -> bool:
     )
 
 
+def _of_one_place(cell: list[Measured], names: tuple[str, ...]) -> list[Measured]:
+    """The runs of the machine, device and torch with most of the rungs; the newest of several.
+
+    What a rung adds and what all give together would else be of two machines in one row.
+    """
+    places: dict[object, list[Measured]] = defaultdict(list)
+    for one in cell:
+        if one.steady.median_seconds is not None:
+            ran = one.run.environment
+            places[ran and (ran.machine_id, ran.torch), one.run.spec.device].append(one)
+    return max(
+        places.values(),
+        key=lambda ones: (
+            len({setting_of(one.run.spec, names) for one in ones}),
+            max(one.run.number for one in ones),
+        ),
+        default=[],
+    )
+
+
 def _against(
     cell: list[Measured], names: tuple[str, ...], base: RunSpec, rung: RunSpec, floors: Floors
 ) -> Comparison | None:
-    """Runs of one machine that measured both; the machine of the newest where there are several."""
+    """The comparison of the two rungs; the newest where threads or the like tell several apart."""
     found = comparisons(cell, Axis(names, setting_of(base, names)), floors).pairs
     wanted = setting_of(rung, names)
     fitting = [pair for pair in found if pair.candidate.setting == wanted]
@@ -129,7 +151,7 @@ def rows(steps: Iterable[Step]) -> list[tuple[str, str, str, float | None]]:
         (
             step.name,
             step.alone.verdict_text if step.alone else "",
-            _ratio(step.whole) if step.whole else "",
+            _whole_text(step.whole) if step.whole else "",
             _steady(step, told),
         )
         for step in told
@@ -140,11 +162,15 @@ def _steady(step: Step, steps: list[Step]) -> float | None:
     """That of the first rung is what the others are held against."""
     if step.arm:
         return step.arm.steady_seconds
-    above = steps[steps.index(step) + 1 :][:1]
-    first = [one.alone.baseline for one in above if one.alone]
-    return first[0].steady_seconds if first else None
+    above = takewhile(lambda one: one.name != step.name, steps[steps.index(step) + 1 :])
+    first = next((one.whole.baseline for one in above if one.whole), None)
+    return first.steady_seconds if first and step.name == steps[0].name else None
 
 
-def _ratio(pair: Comparison) -> str:
+def _whole_text(pair: Comparison) -> str:
+    """`1.12×`, `1.12× (first look)`, or that there is nothing to tell."""
+    if not pair.differs:
+        return pair.verdict_text
     speedup = pair.speedup
-    return ratio_text(speedup.ratio, speedup.low, speedup.high)
+    ratio = ratio_text(speedup.ratio, speedup.low, speedup.high)
+    return f"{ratio} (first look)" if speedup.kind == "first look" else ratio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from bench_core.measured import measure
 from bench_core.pairing import Axis, comparisons
 from bench_core.spec import Rung, Variant
 from bench_core.store import Store
-from tests.planted import COMPILE, EAGER, planted_experiment
+from tests import planted
+from tests.planted import COMPILE, EAGER, Shape, planted_experiment
 
 TUNED = Variant(execution="compile", mode="max-autotune")
 
@@ -89,6 +91,22 @@ def test_means_of_machines_are_over_the_models_that_all_of_them_have(store):
     )
     assert found.means[1].ratio == pytest.approx(expected**0.5)
     assert found.left_out == ("1 workload of T4 is left out: not every machine has it",)
+
+
+def test_two_devices_of_one_machine_have_a_mean_each(store, monkeypatch):
+    planted_experiment(store, models=("resnet101",))
+    monkeypatch.delitem(planted.DEVICES, "T4")  # the same machine without its GPU
+    slower = {("T4", "resnet101"): (Shape(60.0), Shape(120.0))}
+    planted_experiment(store, models=("resnet101",), shapes=slower)
+    means = {mean.name: mean.ratio for mean in by_machine(pairs_of(store)).means}
+    assert means == pytest.approx({"T4 (cuda:0)": 66.2 / 61.1, "T4 (cpu)": 0.5}, rel=0.01)
+
+
+def test_two_machines_of_one_label_have_a_mean_each(store):
+    planted_experiment(store, models=("resnet101",))
+    [pair] = pairs_of(store)
+    means = by_machine([pair, replace(pair, machine_id="other")]).means
+    assert {mean.name for mean in means} == {"T4 (planted-t4)", "T4 (other)"}
 
 
 def test_a_first_look_moves_no_mean_of_verdicts(store):

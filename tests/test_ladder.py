@@ -80,6 +80,37 @@ def test_a_rung_that_is_not_measured_yet_says_so(store: Store) -> None:
     assert rows([first, second, third])[2] == ("bf16", "", "", None)
 
 
+def test_all_of_a_ladder_is_of_the_machine_that_has_most_of_it(store: Store) -> None:
+    experiment = planted_experiment(store, rungs=RUNGS)
+    planted_experiment(store, rungs=RUNGS, machine="A100", repeats=1, measured=2)
+    steps = ladder(measured_in(store), experiment)
+    pairs = [pair for step in steps[1:] for pair in (step.alone, step.whole)]
+    assert [pair and pair.machine for pair in pairs] == ["T4"] * 6
+
+
+def test_a_first_look_and_no_difference_are_told_in_all_too(store: Store) -> None:
+    same = (Rung(), Rung(workload={"loader_workers": 1}), Rung(workload=LAYOUT))
+    experiment = planted_experiment(store, rungs=same, repeats=1)
+    told = rows(ladder(measured_in(store), experiment))
+    assert told[1][2] == "first look: no difference seen"
+    assert told[2][2].endswith("(first look)")
+
+
+def test_the_first_rung_has_its_seconds_where_the_second_is_missing(store: Store) -> None:
+    experiment = planted_experiment(store, rungs=RUNGS, models=("resnet50", "resnet101"))
+    kept = [
+        one
+        for one in measured_in(store)
+        if one.run.spec.workload.model == "resnet101"
+        or one.run.spec.workload.precision == "bf16"
+        or one.run.spec.workload.memory_layout != "channels_last"
+    ]
+    told = rows(ladder(kept, experiment))
+    assert told[0][3] == pytest.approx(34.1, rel=0.01)
+    assert told[1] == ("channels_last", "", "", None)
+    assert told[4][3] == pytest.approx(66.2, rel=0.01)
+
+
 def test_without_rungs_there_is_no_ladder() -> None:
     plain = Experiment(models=("resnet18",), batch_sizes=(1,), variants=(EAGER, COMPILE))
     with pytest.raises(ValueError, match="has no rungs to climb, but the variants eager, compile"):
