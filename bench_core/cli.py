@@ -381,7 +381,7 @@ def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:
     measured = _measured(store, runs)
     experiment = store.experiment(experiment_id)
     axis = pairing.Axis.of(experiment) if experiment else pairing.USUAL
-    found = pairing.comparisons(measured, axis)
+    found = pairing.comparisons(measured, axis, _floors(store))
     terminal.print_runs(measured)
     terminal.print_answers(measured, found)
     if experiment:
@@ -406,6 +406,14 @@ def _write_csv(store: Store, runs: list[Run], file: Path) -> None:
 def _measured(store: Store, runs: list[Run]) -> list[Measured]:
     epochs = store.epochs([run.number for run in runs])
     return [measure(run, epochs[run.number]) for run in runs]
+
+
+def _floors(store: Store) -> pairing.Floors:
+    """How far equal arms may lie apart, by all that is stored: only the runs of such are read."""
+    equal = [one for one in store.experiments() if any(rung.side for rung in one.rungs)]
+    return pairing.noise_floors(
+        one for experiment in equal for one in _measured(store, store.runs(experiment.id))
+    )
 
 
 @main.command(name="list")
@@ -463,7 +471,8 @@ def compare(
         if experiment_id and store.experiment(experiment_id) is None:
             raise Plain(f"there is no experiment {experiment_id!r}; `show RUN` names a run's")
         measured = _measured(store, store.runs(experiment_id))
-    found = pairing.comparisons(measured, axis)
+        floors = _floors(store)
+    found = pairing.comparisons(measured, axis, floors)
     if as_json:
         click.echo(json.dumps(terminal.as_json(found), indent=2))
         return

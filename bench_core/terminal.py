@@ -361,13 +361,19 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
                 "speedup": pair.speedup.ratio,
                 "low": pair.speedup.low,
                 "high": pair.speedup.high,
-                "verdict": pair.speedup.verdict,
+                "verdict": _verdict(pair),
                 "break_even_cold": _break_even_json(pair, pair.break_even_cold),
                 "break_even_warm": _break_even_json(pair, pair.break_even_warm),
             }
             for pair in found.pairs
         ],
     }
+
+
+def _verdict(pair: Comparison) -> str | None:
+    """None for a first look; what equal arms may lie apart is no difference."""
+    verdict = pair.speedup.verdict
+    return "no difference shown" if verdict and not pair.shows_difference else verdict
 
 
 def _inference_json(pair: Comparison) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from bench_core.spec import (
     Workload,
 )
 from bench_core.store import Store
-from tests.planted import environment, plant_run, planted_experiment
+from tests.planted import Shape, environment, plant_run, planted_experiment
 
 SMALL = ["--model", "small_cnn", "--samples", "64", "--image-size", "32", "--pipeline", "cached"]
 
@@ -305,6 +305,16 @@ def test_compare_as_json_has_the_documented_keys(data):
     assert 1.0 < found["geomean"] < 1.1
     assert len(found["left_out"]) == 1
     assert found["pairs"][0]["verdict"] == "faster"
+
+
+def test_compare_knows_the_noise_floor_of_the_whole_store(data):
+    noisy = {("T4", "resnet50"): (Shape(34.0, process_scatter=0.1), Shape(34.0))}
+    with Store() as store:
+        equal = (Rung(side="A"), Rung(side="B"))
+        planted_experiment(store, models=("resnet50",), rungs=equal, shapes=noisy)
+        experiment = planted_experiment(store)
+    [pair] = json.loads(command("compare", experiment.id, "--json").stdout)["pairs"]
+    assert pair["verdict"] == "no difference shown" and pair["low"] > 1
 
 
 def read_back(line: str) -> Experiment:

@@ -240,6 +240,17 @@ def test_no_break_even_is_named_within_the_noise(store: Store) -> None:
     assert "resnet18 on T4: no difference shown" in said(at)
 
 
+def test_the_floor_of_the_whole_store_counts_in_the_answer(store: Store) -> None:
+    """The next experiment of this machine is measured against what equal arms made of it."""
+    noisy = {("T4", "resnet50"): (Shape(34.0, process_scatter=0.1), Shape(34.0))}
+    equal = (Rung(side="A"), Rung(side="B"))
+    planted_experiment(store, models=("resnet50",), rungs=equal, shapes=noisy)
+    text = said(live(planted_experiment(store)))
+    assert "resnet101 on T4: no difference shown" in text
+    assert "equal arms may lie" in text
+    assert ":gray[:material/trending_flat:]" in text and ":material/trending_up:" not in text
+
+
 def test_a_stopped_experiment_says_what_takes_no_part(store: Store) -> None:
     experiment = planted_experiment(store, repeats=1, measured=1)
     plant_run(store, experiment.id, epochs=1, status="stopped", reason="stopped on request")

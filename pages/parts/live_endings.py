@@ -17,7 +17,7 @@ from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.store import Store
 from bench_core.units import bytes_text, counted
 from bench_core.until_sure import outcome_text
-from pages.parts.live_reading import Reading, cell_names
+from pages.parts.live_reading import Reading, cell_names, stored_floors
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parents[1]
@@ -73,7 +73,10 @@ def _draw_short(cells: Mapping[str, Sequence[Comparison]]) -> None:
 
 
 def _icon(pair: Comparison) -> str:
-    return VERDICT_ICONS.get(pair.speedup.verdict or "", FIRST_LOOK_ICON)
+    verdict = pair.speedup.verdict
+    if verdict and not pair.shows_difference:
+        verdict = "no difference shown"
+    return VERDICT_ICONS.get(verdict or "", FIRST_LOOK_ICON)
 
 
 def _ended(reading: Reading) -> Comparisons:
@@ -81,7 +84,7 @@ def _ended(reading: Reading) -> Comparisons:
     names = cell_names(reading.experiment, reading.runs)
     unended = {names[run.number] for run in reading.runs if run.status not in ENDED}
     ended = [one for one in reading.measured if names[one.run.number] not in unended]
-    return comparisons(ended, Axis.of(reading.experiment))
+    return comparisons(ended, Axis.of(reading.experiment), stored_floors())
 
 
 def draw_left_out(reading: Reading) -> None:

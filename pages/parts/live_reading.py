@@ -16,7 +16,7 @@ import streamlit as st
 
 from bench_core.comparison import Comparison
 from bench_core.measured import Arm, Measured, measure
-from bench_core.pairing import Axis, comparisons, setting_of
+from bench_core.pairing import Axis, Floors, comparisons, noise_floors, setting_of
 from bench_core.progress import as_of, moment_after
 from bench_core.run import ENDED, Run
 from bench_core.spec import Experiment
@@ -216,6 +216,15 @@ def cell_names(experiment: Experiment, runs: Sequence[Run]) -> dict[int, str]:
     return names
 
 
+def stored_floors() -> Floors:
+    """How far equal arms may lie apart, by all that is stored: only the runs of such are read."""
+    with Store() as store:
+        equal = [one for one in store.experiments() if any(rung.side for rung in one.rungs)]
+        return noise_floors(
+            one for experiment in equal for one in measured_runs(store, store.runs(experiment.id))
+        )
+
+
 def cell_of(reading: Reading, name: str) -> Cell:
     """The cell of that name, with comparisons of what is measured so far."""
     names = cell_names(reading.experiment, reading.runs)
@@ -225,7 +234,7 @@ def cell_of(reading: Reading, name: str) -> Cell:
 
     def compare() -> tuple[Comparison, ...]:
         so_far = [replace(one, run=_as_ended(one.run)) for one in measured]
-        return comparisons(so_far, axis).pairs
+        return comparisons(so_far, axis, stored_floors()).pairs
 
     pairs = kept("live_pairs", (reading.experiment.id, key), compare)
     return Cell(name, measured, axis, pairs)
