@@ -511,15 +511,17 @@ def test_turns_need_two_arms() -> None:
     assert queue_button(at).disabled
 
 
-def test_turns_are_not_offered_where_the_memory_is_too_small_for_two(
+def test_turns_that_find_no_memory_now_are_kept_with_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("BENCH_MEMORY_BYTES", "2000000000")
     at = launch_page(protocol="paired")
-    assert at.button_group(key="run_protocol").disabled
     assert re.search(r"keeps 2 processes alive at once, which need about 2\.\d", said(at))
-    assert "2.0\u00a0GB of memory are free" in said(at)
-    assert press_queue(at).measurement.protocol == "sequential"
+    assert "2.0\u00a0GB of memory are free now. Without room when their turn comes" in said(at)
+    at.button_group(key="run_protocol").set_value("sequential").run()
+    assert "processes alive at once" not in said(at)
+    at.button_group(key="run_protocol").set_value("paired").run()
+    assert press_queue(at).measurement.protocol == "paired"
 
 
 def test_what_runs_took_before_decides_whether_two_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -527,10 +529,10 @@ def test_what_runs_took_before_decides_whether_two_fit(monkeypatch: pytest.Monke
     planted = environment("CPU")
     tell(HERE.changed(cpu_name=planted.cpu_name, memory_bytes=planted.memory_bytes))
     monkeypatch.setenv("BENCH_MEMORY_BYTES", "5000000000")
-    assert not launch_page().button_group(key="run_protocol").disabled
+    assert "alive at once" not in said(launch_page(protocol="paired"))
     with Store() as store:
         planted_experiment(store, models=("small_cnn",), machine="CPU", repeats=1)
-    assert launch_page().button_group(key="run_protocol").disabled
+    assert "alive at once" in said(launch_page(protocol="paired"))
 
 
 @pytest.mark.parametrize("preset", ["noise-floor", "fairness-ladder"])

@@ -323,10 +323,8 @@ PROTOCOLS = {"sequential": "One after the other", "paired": "Taking turns"}
 
 
 def how_compared(no_room: str) -> None:
-    """In turns or one after the other, and when it is enough. `no_room` says why not in turns."""
+    """In turns or one after the other, and when it is enough. `no_room`: why not in turns now."""
     st.markdown("**How the arms are compared**")
-    if no_room:
-        state.run_protocol = "sequential"
     first, second = st.columns([1.3, 1])
     first.segmented_control(
         "Order",
@@ -334,7 +332,6 @@ def how_compared(no_room: str) -> None:
         format_func=PROTOCOLS.__getitem__,
         required=True,
         key="run_protocol",
-        disabled=bool(no_room),
         help="One after the other: each run has the machine to itself, in the order A B B A. "
         "Taking turns: the arms of a repeat are alive at once and measure one epoch each in turn "
         "(in inference half a second of calls), so that heat and other slow changes of the machine "
@@ -353,11 +350,11 @@ def how_compared(no_room: str) -> None:
         key="run_until_sure",
         help="Repeats end as soon as the 95 % interval of the speedup is no wider than plus or "
         "minus so many per cent, after 3 at the earliest. Then Repeats is the most there can be: "
-        "allow 10 or more. An interval that decides itself when to stop is a fifth wider.",
+        "allow 10 or more. An interval that decides itself when to stop is a quarter wider.",
         **KEPT,
     )
-    if no_room:
-        st.caption(no_room)
+    if no_room and state.run_protocol == "paired":
+        st.caption(f":yellow[:material/warning:] {no_room}")
 
 
 def _card(

@@ -36,8 +36,10 @@ state = st.session_state
 
 
 def no_room(offers: Capabilities | None) -> str:
-    """Why the arms cannot be alive side by side on this machine; empty where they can, or where
-    nobody can tell."""
+    """Why the arms could not be alive side by side now; empty where they can, or nobody can tell.
+
+    The worker looks again when their turn has come: another run may hold the memory now.
+    """
     values = {**chosen_values(), "protocol": "sequential", "until_sure": None}
     try:
         variants = [draft.variant_of(variant_fields(number)) for number in cards()]
@@ -54,8 +56,8 @@ def no_room(offers: Capabilities | None) -> str:
     arms = len(experiment.rungs or experiment.variants)
     return (
         f"Taking turns keeps {counted(arms, 'process', 'processes')} alive at once, which need "
-        f"about {bytes_text(needed)}; {bytes_text(free)} of memory are free. A smaller batch or "
-        "fewer arms need less."
+        f"about {bytes_text(needed)}; {bytes_text(free)} of memory are free now. Without room when "
+        "their turn comes they run one after the other. A smaller batch or fewer arms need less."
     )
 
 
