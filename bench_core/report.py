@@ -6,6 +6,7 @@ forbids itself all but what it brings along. The text of the whole page is in TE
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -44,7 +45,9 @@ from bench_core.units import (
 CHART_HEIGHT = 300
 # A browser opens these at once; whoever needs more exports the CSV.
 MOST_ROWS = 500
-LONGEST_PROJECTION = 4
+# As on the page: epochs that were measured would look flat, iterations are cheap.
+LONGEST_PROJECTION = {"epoch": 4.0, "iteration": math.inf}
+MANY_ITERATIONS = 100_000
 LONG_CELL = 40  # characters
 # Fields of the workload that say nothing for a task.
 UNREAD = {
@@ -112,20 +115,22 @@ def report_html(
     answer: tuple[str, str] | None = None,
     causes: Sequence[Cause] = (),
     worth: Iterable[str] = (),
+    of_sizes: Sequence[Comparison] = (),
     now: float | None = None,
 ) -> str:
     """The report on `found`, with the charts and the runs of `chosen`.
 
     `machines`: all of the store in the order of their first run, which gives them their colours.
     `answer`: title and sentences of all comparisons as the page says them; else those of the
-    chosen pair. `causes`: its diagnosis. `worth`: what a planner said. `address`: where the same
-    view is live. `now`: Unix seconds that stand in it as its date.
+    chosen pair. `causes`: its diagnosis. `worth`: what a planner said. `of_sizes`: those that the
+    page draws by size, the chosen one among them. `address`: where the same view is live. `now`:
+    Unix seconds that stand in it as its date.
     """
     title, detail = answer or (chosen.headline, chosen.detail)
     chosen_runs = [*chosen.baseline.runs, *chosen.candidate.runs]
     parts = [
         _section("Comparisons", _comparisons(found.pairs, chosen)),
-        _section(f"Charts: {_pair_name(chosen)}", _charts(found.pairs, chosen, machines)),
+        _section(f"Charts: {_pair_name(chosen)}", _charts(chosen, of_sizes, machines)),
         _section("What speaks against it", _doubts(found.pairs, chosen)),
         _section("Why, and what to try", _causes(causes)),
         _section("What it is worth", _sentences(worth)),
@@ -259,9 +264,9 @@ def _causes(causes: Sequence[Cause]) -> str:
     )
 
 
-def _charts(pairs: Sequence[Comparison], chosen: Comparison, machines: Sequence[str]) -> str:
+def _charts(chosen: Comparison, of_sizes: Sequence[Comparison], machines: Sequence[str]) -> str:
     drawn = []
-    for number, (figure, caption) in enumerate(_figures(pairs, chosen, machines)):
+    for number, (figure, caption) in enumerate(_figures(chosen, of_sizes, machines)):
         figure.update_layout(template="plotly_white", height=CHART_HEIGHT)
         # Its JSON has no bare `<`, so no name can end the script.
         chart = figure.to_html(
@@ -278,58 +283,65 @@ def _charts(pairs: Sequence[Comparison], chosen: Comparison, machines: Sequence[
 
 
 def _figures(
-    pairs: Sequence[Comparison], chosen: Comparison, machines: Sequence[str]
+    chosen: Comparison, of_sizes: Sequence[Comparison], machines: Sequence[str]
 ) -> Iterator[tuple[go.Figure, str]]:
     """The chosen pair's figures, each with its caption."""
     runs = [*chosen.baseline.runs, *chosen.candidate.runs]
-    alike = [pair for pair in pairs if _vary_in_size(pair, chosen)]
-    if len(alike) > 1:
-        points = [
-            SpeedupPoint(
-                pair.machine,
-                pair.workload.batch_size,
-                pair.speedup.ratio,
-                pair.speedup.low,
-                pair.speedup.high,
-            )
-            for pair in alike
-        ]
-        title = f"{chosen.candidate.name} against {chosen.baseline.name} at {len(points)} sizes"
-        figure = speedup_by_batch(points, machine_styles(machines), title=title)
-        yield figure, "Speedup with its 95 % interval; above 1 is faster. Hollow: a first look."
+    # One point without a floor to hold it against says what the table does.
+    if len(of_sizes) > 1 or (of_sizes and chosen.floor):
+        yield _by_size(chosen, of_sizes, machines)
     if chosen.unit == "iteration":
         arms = [Latencies.of(arm, chosen.workload) for arm in (chosen.baseline, chosen.candidate)]
         title = (
             f"A steady call takes {seconds_text(arms[1].p50)} against {seconds_text(arms[0].p50)}"
         )
         yield latency_bars(arms, title=title), "Bar: median; tick: p90; dot: p99."
-    curves = [curve for curve in (Saved.from_cold(chosen), Saved.of(chosen, "warm")) if curve]
-    if not curves and (every := Saved.of(chosen, None)):
-        curves = [every]
-    measured = max(len(curve.seconds) for curve in curves)
-    evens = [curve.even.epoch for curve in curves if curve.even and curve.even.epoch]
-    reach = max([measured, *(even for even in evens if even <= LONGEST_PROJECTION * measured)])
-    title = chosen.pays_off_text.rstrip(".") or chosen.verdict_text
-    figure = seconds_saved(
-        curves, baseline=chosen.baseline.name, epochs=round(1.15 * reach), title=title
-    )
-    yield figure, training_caption("Seconds saved so far against the baseline", runs)
+    yield saved_figure(chosen, chosen.pays_off_text.rstrip(".") or chosen.verdict_text)
     lines = [Line.of(one) for one in runs]
     steady = {arm.name: arm.steady_seconds for arm in (chosen.baseline, chosen.candidate)}
     title = epochs_title(lines, steady, chosen.baseline.name)
     yield epoch_seconds(lines, title=title), f"Seconds of each {chosen.unit}, a line a run."
 
 
-def _vary_in_size(pair: Comparison, chosen: Comparison) -> bool:
-    """Whether it is the chosen arm on the chosen machine, at this or another size."""
-    any_size = {"batch_size": None, "samples": None}
-    return (
-        pair.machine_id == chosen.machine_id
-        and (pair.device, pair.torch) == (chosen.device, chosen.torch)
-        and (pair.baseline.name, pair.candidate.name)
-        == (chosen.baseline.name, chosen.candidate.name)
-        and {**dict(pair.workload), **any_size} == {**dict(chosen.workload), **any_size}
-    )
+def _by_size(
+    chosen: Comparison, of_sizes: Sequence[Comparison], machines: Sequence[str]
+) -> tuple[go.Figure, str]:
+    points = [
+        SpeedupPoint(
+            pair.machine,
+            pair.workload.batch_size,
+            pair.speedup.ratio,
+            pair.speedup.low,
+            pair.speedup.high,
+        )
+        for pair in of_sizes
+    ]
+    sizes = len({point.batch_size for point in points})
+    at = f"{sizes} sizes" if sizes > 1 else chosen.workload.size_text
+    title = f"{chosen.candidate.name} against {chosen.baseline.name} at {at}"
+    caption = "Speedup with its 95 % interval; above 1 is faster. Hollow: a first look."
+    noise = None
+    if chosen.floor:
+        noise = (math.exp(-chosen.floor), math.exp(chosen.floor))
+        caption += f" Grey band: {chosen.machine}'s own noise (A/A)."
+    return speedup_by_batch(points, machine_styles(machines), noise=noise, title=title), caption
+
+
+def saved_figure(pair: Comparison, title: str) -> tuple[go.Figure, str]:
+    """Seconds saved against the baseline, from a cold and from a warm cache, and its caption."""
+    curves = [curve for curve in (Saved.from_cold(pair), Saved.of(pair, "warm")) if curve]
+    if not curves and (every := Saved.of(pair, None)):
+        curves = [every]
+    measured = max(len(curve.seconds) for curve in curves)
+    evens = [curve.even.epoch for curve in curves if curve.even and curve.even.epoch]
+    longest = LONGEST_PROJECTION[pair.unit] * measured
+    reach = round(max([measured, *(1.15 * even for even in evens if even <= longest)]))
+    figure = seconds_saved(curves, baseline=pair.baseline.name, epochs=reach, title=title)
+    if reach >= MANY_ITERATIONS:
+        figure.update_xaxes(tickformat="~s")  # 1M: whole numbers would run into each other
+    band = ", with the 95 % band" if curves[0].outlook else ""
+    runs = (*pair.baseline.runs, *pair.candidate.runs)
+    return figure, training_caption("Seconds saved so far against the baseline", runs, band)
 
 
 def _runs(runs: Sequence[Measured]) -> str:

@@ -253,5 +253,6 @@ with buttons:
         parameters = [(key, one) for key in st.query_params for one in st.query_params.get_all(key)]
         if "task" not in st.query_params and not two_chosen:
             parameters.append(("task", kinds[0]))  # what is newest will be something else tomorrow
-        st.code(f"{st.context.url}?{urlencode(parameters)}", language=None, wrap_lines=True)
-    report_button(found, chosen, machines)
+        address = f"{st.context.url}?{urlencode(parameters)}"
+        st.code(address, language=None, wrap_lines=True)
+    report_button(found, chosen, machines, address)

@@ -14,10 +14,12 @@ from bench_core import pairing
 from bench_core.diagnosis import diagnose
 from bench_core.doubts import doubts_of_pair
 from bench_core.measured import Measured, measure
-from bench_core.pairing import Comparisons, LeftOut
-from bench_core.report import report_html
-from bench_core.spec import Variant
+from bench_core.pairing import Axis, Comparisons, LeftOut
+from bench_core.report import report_html, saved_figure
+from bench_core.spec import Rung, Variant
 from bench_core.store import Store
+from pages.parts.comparison_charts import of_any_size
+from pages.parts.report_button import report_of as made_report
 from tests.planted import COMPILE, EAGER, planted_experiment
 
 SCRIPT = "<script>alert(1)</script>"
@@ -184,9 +186,52 @@ def test_the_causes_stand_in_their_order_with_what_to_try(store: Store) -> None:
 
 def test_a_first_look_has_no_interval_and_sizes_share_a_chart(store: Store) -> None:
     planted_experiment(store, repeats=1, batch_sizes=(16, 32))
-    page = report_of(pairing.comparisons(measured_in(store)))
+    found = pairing.comparisons(measured_in(store))
+    page = report_of(found, of_sizes=of_any_size(found.pairs[0], found.pairs))
     assert "first look" in page.words
     assert "compile against eager at 2 sizes" in page.words
+
+
+def test_a_known_noise_floor_is_a_band_behind_the_speedup(store: Store) -> None:
+    planted_experiment(store)
+    [pair] = pairing.comparisons(measured_in(store)).pairs
+    noisy = replace(pair, floor=0.02)
+    page = report_of(Comparisons((noisy,), ()), of_sizes=[noisy])
+    assert "Grey band: T4's own noise (A/A)." in page.words
+    assert "compile against eager at batch 16" in page.words
+    assert "Grey band" not in report_of(Comparisons((pair,), ()), of_sizes=[pair]).words
+
+
+def test_a_break_even_far_beyond_the_measured_iterations_is_on_the_chart(store: Store) -> None:
+    planted_experiment(
+        store, models=("resnet18",), machine="CPU", batch_sizes=(1,),
+        variants=(EAGER, Variant(execution="compile_frozen")), workload={"task": "infer"},
+    )  # fmt: skip
+    [pair] = pairing.comparisons(measured_in(store)).pairs
+    assert pair.break_even_cold and pair.break_even_cold.epoch
+    assert pair.break_even_cold.epoch > 4 * 120
+    figure, caption = saved_figure(pair, "")
+    furthest = max(max(line.x) for line in figure.data if line.x is not None and len(line.x))
+    assert furthest >= pair.break_even_cold.epoch
+    assert "with the 95 % band" in caption
+
+
+def test_the_pages_report_names_its_address_and_gives_equal_arms_no_worth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    sides = (Rung(side="A"), Rung(side="B"))
+    address = "http://127.0.0.1:8501/comparison?task=Training&view=absolute"
+    with Store() as opened:
+        planted_experiment(opened, variants=(EAGER,), rungs=sides)
+        equal = pairing.comparisons(measured_in(opened), Axis(("side",), (("side", "A"),)))
+        planted_experiment(opened)
+        usual = pairing.comparisons([m for m in measured_in(opened) if m.run.number > 6])
+    for found, worth in ((equal, False), (usual, True)):
+        text = made_report(found, found.pairs[0], ["T4"], address, (100, 1, False))
+        page = Page(text)
+        assert f"Live at {address}" in page.words
+        assert ("What it is worth" in page.words) == worth
 
 
 def test_inference_has_its_latencies(store: Store) -> None:

@@ -4,51 +4,65 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
 from bench_core.comparison import LONG_RUN, Comparison
-from bench_core.diagnosis import diagnose, with_steps
+from bench_core.diagnosis import diagnose
 from bench_core.pairing import Comparisons
 from bench_core.planner import worth
 from bench_core.report import report_html
 from bench_core.store import Store
+from pages.parts.comparison_charts import of_any_size
 from pages.parts.comparison_words import answer
-from pages.parts.measured import measured_runs
+from pages.parts.diagnosis_card import with_others
 
 
-def report_button(found: Comparisons, chosen: Comparison, machines: Sequence[str]) -> None:
-    """Nothing is made before it is pressed: the file has all of plotly in it, 5 MB."""
+def report_button(
+    found: Comparisons, chosen: Comparison, machines: Sequence[str], address: str
+) -> None:
+    """Nothing is made before it is pressed: the file has all of plotly in it, 5 MB.
+
+    `address`: the one that is shared, with all choices.
+    """
     plan = (
         int(st.session_state.get(f"planner_{chosen.unit}s", LONG_RUN[chosen.unit])),
         int(st.session_state.get("planner_starts", 1)),
         bool(st.session_state.get("planner_shared", False)),
     )
-    address = st.context.url or ""
-
-    def made() -> str:
-        with Store() as store:
-            numbers = [m.run.number for m in (*chosen.baseline.runs, *chosen.candidate.runs)]
-            pair = with_steps(chosen, store.epochs(numbers, steps=True))
-            causes = diagnose(pair, measured_runs(store, store.runs()))
-        value = worth(chosen, *plan)
-        return report_html(
-            found,
-            chosen,
-            machines,
-            address=address,
-            answer=answer(found),
-            causes=causes,
-            worth=(value.answer, value.detail),
-        )
 
     st.download_button(
         "Report",
-        data=made,
+        data=partial(report_of, found, chosen, machines, address, plan),
         file_name=f"compile-report-{time.strftime('%Y-%m-%d')}.html",
         mime="text/html",
         on_click="ignore",
         icon=":material/description:",
         help="One HTML file with this answer, its charts and how it was measured. It opens "
         "without a network.",
+    )
+
+
+def report_of(
+    found: Comparisons,
+    chosen: Comparison,
+    machines: Sequence[str],
+    address: str,
+    plan: tuple[int, int, bool],
+) -> str:
+    """The HTML. `plan`: epochs (iterations) a start, starts a day, whether they share a cache."""
+    with Store() as store:
+        causes = diagnose(*with_others(chosen, store))
+    # Equal arms are worth nothing.
+    value = None if "side" in chosen.axis else worth(chosen, *plan)
+    return report_html(
+        found,
+        chosen,
+        machines,
+        address=address,
+        answer=answer(found),
+        causes=causes,
+        worth=(value.answer, value.detail) if value else (),
+        of_sizes=of_any_size(chosen, found.pairs),
     )
