@@ -49,6 +49,7 @@ from pages.parts.comparison_words import (
     parity_text,
     unmet_sentences,
 )
+from pages.parts.doubt_words import doubt_line
 from pages.parts.in_address import put_into_address
 from pages.parts.kinds import KINDS, kind_of
 from pages.parts.measured import measured_runs
@@ -132,7 +133,7 @@ found = comparisons(choice.matching, choice.axis, floors)
 overridden = two_chosen and not found.pairs and st.query_params.get("override") == "1"
 if overridden:
     try:
-        found = Comparisons((anyway(groups, floors),), ())
+        found = Comparisons((anyway(groups),), ())
     except ValueError as error:
         overridden = False
         st.markdown(f":yellow[:material/warning:] No ratio: {plain(str(error))}.")
@@ -233,7 +234,7 @@ for sentence in unmet_sentences(*not_told):
     st.markdown(f":yellow[:material/warning:] {plain(sentence)}")
 for doubt in doubts_of_pair(chosen):
     if doubt.kind not in ("not got", "differs besides"):  # told apart
-        st.markdown(f":small[:gray-badge[{plain(doubt.label)}] {plain(doubt.sentence)}]")
+        st.markdown(doubt_line(doubt))
 if chosen.candidate.parity and not has_loss(chosen):  # else it stands beside the losses
     st.caption(plain(parity_text(chosen.candidate.parity)))
 if not (in_epochs or of_functions or one_workload):
