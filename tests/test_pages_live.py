@@ -529,7 +529,7 @@ def test_a_break_even_beyond_what_is_measured_is_on_the_chart(store: Store) -> N
 def test_an_arm_without_a_cache_is_drawn_with_its_break_even(store: Store) -> None:
     at = live(called(store, (EAGER, ONEDNN), repeats=3, iterations=300))
     [even] = re.findall(r"Even at (iteration \d+); ", said(at))
-    assert re.search(rf"Pays off from {even} \(95\u00a0%: \d+ to \d+\)\.", said(at))
+    assert re.search(rf"Pays off from {even} \(95 %: \d+ to \d+\)\.", said(at))
     assert charts(at)[1]["layout"]["annotations"][0]["text"] == f"even at {even}"
 
 
