@@ -335,14 +335,17 @@ def two_digits(number: float) -> float:
 def ends_text(ends: stats.Band, kind: str = "epoch") -> str:
     """Ends of a break-even as people read them: `11 to 19`, `at once to 3`, `410 to never`.
 
-    `kind` is the break-even's: ahead until 0 is `never ahead`, until infinity `for good`.
+    `kind` is the break-even's: ahead until 0 is `never ahead`, until infinity `for good`, and what
+    lies within an epoch is ahead until the end of the one before it.
     """
-    at_once, never = ("never ahead", "for good") if kind == "ahead until" else ("at once", "never")
+    ahead = kind == "ahead until"
+    at_once, never = ("never ahead", "for good") if ahead else ("at once", "never")
 
     def end(exact: float) -> str:
         if math.isinf(exact):
             return never
-        return count_text(two_digits(math.ceil(exact))) if exact > 0 else at_once
+        whole = math.floor(exact) if ahead else math.ceil(exact)
+        return count_text(two_digits(whole)) if whole > 0 else at_once
 
     low, high = end(ends.low), end(ends.high)
     return low if low == high else f"{low} to {high}"
