@@ -159,6 +159,12 @@ class Comparison:
         return self.speedup.verdict in ("faster", "slower") and not self.below_floor
 
     @property
+    def verdict(self) -> stats.Verdict | None:
+        """The speedup's, but what equal arms may lie apart is no difference; None: a first look."""
+        shown = self.speedup.verdict is None or self.shows_difference
+        return self.speedup.verdict if shown else "no difference shown"
+
+    @property
     def differs(self) -> bool:
         """A difference is shown; in a first look, seen beyond what equal processes scatter."""
         if self.band:
@@ -182,13 +188,20 @@ class Comparison:
         return percent_text(speedup.ratio, speedup.low, speedup.high)
 
     @property
+    def model_text(self) -> str:
+        """`resnet50`, `resnet50 (bf16, channels_last)`: with what both arms have of the unusual."""
+        model = self.workload.model.removeprefix("function:")
+        unusual = [w for name, w in self.workload.unusual.items() if name not in self.axis]
+        return f"{model} ({', '.join(unusual)})" if unusual else model
+
+    @property
     def headline(self) -> str:
         """The answer in one line that stands alone."""
         if self.axis != ("variant",):
             arm = f", {self.candidate.name} against {self.baseline.name},"
         else:
             arm = "" if self.candidate.variant == COMPILE else f" with {self.candidate.name}"
-        model = self.workload.model.removeprefix("function:")
+        model = self.model_text
         start = f"{model}{arm} on {self.machine}: {self.verdict_text}"
         return f"{start} once steady" if self.shows_difference else start
 

@@ -313,6 +313,17 @@ class Workload(Frozen):
         return f"batch {self.batch_size}"
 
     @property
+    def unusual(self) -> dict[str, str]:
+        """What a name must not leave unsaid, by field: `bf16`, `channels_last`, `tf32 on`."""
+        words = {
+            "precision": self.precision,
+            "memory_layout": self.memory_layout,
+            "tf32": f"tf32 {self.tf32}",
+        }
+        usual = ("fp32", "contiguous", "tf32 default")
+        return {name: word for name, word in words.items() if word not in usual}
+
+    @property
     def thing(self) -> Literal["image", "element", "sample"]:
         """What a second has many of. A model from a file may be fed anything."""
         if self.is_function:

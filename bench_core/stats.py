@@ -46,6 +46,9 @@ SEQUENTIAL_WIDENING = 1.25
 _ROUNDING = 1e-12
 
 
+Verdict = Literal["faster", "slower", "no difference shown"]
+
+
 class ScipyMissing(ImportError):
     """An interval over runs was asked for where scipy is not installed."""
 
@@ -73,7 +76,7 @@ class Speedup:
     ratio: float
     low: float | None
     high: float | None
-    verdict: Literal["faster", "slower", "no difference shown"] | None
+    verdict: Verdict | None
     baseline_runs: int
     candidate_runs: int
     confidence: float
@@ -562,7 +565,7 @@ def _judged(
     freedom: float,
 ) -> Speedup:
     low, high = math.exp(log_ratio - half), math.exp(log_ratio + half)
-    verdict: Literal["faster", "slower", "no difference shown"] = "no difference shown"
+    verdict: Verdict = "no difference shown"
     if low > 1 + _ROUNDING:
         verdict = "faster"
     elif high < 1 - _ROUNDING:

@@ -443,6 +443,16 @@ class Store:
         ).fetchone()
         return _run(row) if row else None
 
+    def last_measured(self) -> Run | None:
+        """The run that ended last, of those that had begun."""
+        row = self._execute(
+            f"""
+            SELECT {RUN_COLUMNS} FROM runs WHERE started_at IS NOT NULL AND ended_at IS NOT NULL
+            ORDER BY ended_at DESC, number DESC LIMIT 1
+            """
+        ).fetchone()
+        return _run(row) if row else None
+
     def runs(
         self, experiment_id: str | None = None, statuses: Iterable[Status] | None = None
     ) -> list[Run]:

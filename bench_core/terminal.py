@@ -300,7 +300,7 @@ def _print_facts(title: str, facts: dict[str, Any]) -> None:
 def _answer_row(pair: Comparison) -> tuple[str, ...]:
     speedup = pair.speedup
     return (
-        pair.workload.model,
+        pair.model_text,
         pair.machine,
         str(pair.workload.batch_size),
         *((pair.candidate.name,) if pair.axis == ("variant",) else _arm_names(pair)),
@@ -361,19 +361,13 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
                 "speedup": pair.speedup.ratio,
                 "low": pair.speedup.low,
                 "high": pair.speedup.high,
-                "verdict": _verdict(pair),
+                "verdict": pair.verdict,
                 "break_even_cold": _break_even_json(pair, pair.break_even_cold),
                 "break_even_warm": _break_even_json(pair, pair.break_even_warm),
             }
             for pair in found.pairs
         ],
     }
-
-
-def _verdict(pair: Comparison) -> str | None:
-    """None for a first look; what equal arms may lie apart is no difference."""
-    verdict = pair.speedup.verdict
-    return "no difference shown" if verdict and not pair.shows_difference else verdict
 
 
 def _inference_json(pair: Comparison) -> dict[str, Any]:
@@ -391,7 +385,7 @@ def _inference_json(pair: Comparison) -> dict[str, Any]:
 
 
 def _break_even_json(pair: Comparison, found: stats.BreakEven | None) -> dict[str, Any] | None:
-    if found is None:
+    if found is None or not pair.differs:  # no gain is shown that could pay anything back
         return None
     kind = pair.unit if found.kind == "epoch" else found.kind
     return {"kind": kind, pair.unit: found.epoch, "projected": found.projected}

@@ -42,6 +42,9 @@ def newest(store: Store) -> Experiment | None:
     """What a person who names nothing wants to see: what runs, what comes next, what was last."""
     for run in (*store.running(), *store.queued()):
         return store.experiment(run.experiment_id)
+    last = store.last_measured()
+    if last:
+        return store.experiment(last.experiment_id)
     return next(iter(store.experiments(limit=1)), None)
 
 

@@ -14,8 +14,6 @@ from bench_core.units import EN_DASH, NO_BREAK, count_text, percent_interval_tex
 from pages.parts.comparison_words import answer, vary_in_size_only
 from pages.parts.kinds import kind_of, workload_words
 
-USUAL = ("fp32", "contiguous")
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -63,9 +61,7 @@ class Answer:
         """
         work = self.lead.workload
         if not self.of_sizes:
-            words = workload_words(work)
-            unusual = [word for word in (work.precision, work.memory_layout) if word not in USUAL]
-            return [*words, *(word for word in unusual if word not in words)]
+            return workload_words(work)
         sizes = [pair.workload.batch_size for pair in self.pairs]
         ends = f"{count_text(min(sizes))}{EN_DASH}{count_text(max(sizes))}"
         return [f"n{NO_BREAK}={NO_BREAK}{ends}"]
@@ -74,8 +70,7 @@ class Answer:
     def verdict(self) -> str | None:
         """As of a speedup: of sizes `faster` where one pays; None for a first look."""
         if not self.of_sizes:
-            below = self.lead.speedup.verdict and not self.lead.shows_difference
-            return "no difference shown" if below else self.lead.speedup.verdict
+            return self.lead.verdict
         found = sizes_that_pay(self.pairs)
         if found.first_look:
             return None

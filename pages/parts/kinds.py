@@ -21,8 +21,8 @@ def model_text(model: str) -> str:
 
 
 def workload_words(work: Workload) -> list[str]:
-    """`batch 16` in training, where precisions are rarely mixed; `batch 1`, `bf16` in inference."""
-    words = [work.size_text]
-    if kind_of(work) == "Inference":
-        words.append(work.precision)
+    """`batch 16`; `batch 16`, `bf16`, `channels_last`; in inference `batch 1`, `fp32`."""
+    words = [work.size_text, *work.unusual.values()]
+    if kind_of(work) == "Inference" and "precision" not in work.unusual:
+        words.insert(1, work.precision)
     return words

@@ -73,10 +73,7 @@ def _draw_short(cells: Mapping[str, Sequence[Comparison]]) -> None:
 
 
 def _icon(pair: Comparison) -> str:
-    verdict = pair.speedup.verdict
-    if verdict and not pair.shows_difference:
-        verdict = "no difference shown"
-    return VERDICT_ICONS.get(verdict or "", FIRST_LOOK_ICON)
+    return VERDICT_ICONS.get(pair.verdict or "", FIRST_LOOK_ICON)
 
 
 def _ended(reading: Reading) -> Comparisons:
