@@ -14,10 +14,11 @@ PIP_INSTALL = $(IN_VENV) -m pip install --disable-pip-version-check -c $(VENV)/c
 app: $(VENV)/installed
 	$(IN_VENV) -m streamlit run app.py
 
-# Most tests wait for a process half of their time, so two run side by side; a browser wants quiet.
+# Most tests wait for a process half of their time, so two run side by side, with measuring processes
+# of one thread each; a browser wants quiet.
 test: lint
 	$(IN_VENV) -m tests.browser.chromium
-	$(IN_VENV) -m pytest -m "not long and not browser" -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(IN_VENV) -m pytest -m "not long and not browser" -n 2 --dist loadfile
 	$(IN_VENV) -m pytest -m "not long and browser"
 
 test-long: $(VENV)/installed-dev

@@ -40,7 +40,6 @@ Kind = Literal[
     "cache",
     "not checked",
     "not stated",
-    "one start",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -415,23 +414,6 @@ def _pair_not_checked(pair: Comparison) -> Doubt | None:
     return _unchecked(pair.candidate, pair.candidate.name)
 
 
-def _one_start(pair: Comparison) -> Doubt | None:
-    """Said where a break-even is shown that rests on it."""
-    cache = pair.first_start
-    if cache is None or not pair.shows_difference:
-        return None
-    starts, even = pair.candidate.excesses(cache), pair.break_even(cache)
-    if len(starts) != 1 or even is None or even.kind not in ("epoch", "ahead until"):
-        return None
-    start = "The start without a cache" if cache == "off" else f"The {cache} start"
-    text = (
-        f"{start} of {pair.candidate.name} was measured once ({seconds_text(starts[0])}), so how "
-        "far such starts scatter is not in the interval of the break-even"
-    )
-    step = "queue the same again, for each experiment has one"
-    return Doubt("one start", f"1 {cache if cache != 'off' else 'uncached'} start", text, step)
-
-
 OF_A_RUN: dict[Kind, Callable[[Measured], Doubt | None]] = {
     "unsynchronised": _unsynchronised,
     "no spread": _no_spread,
@@ -456,7 +438,6 @@ OF_A_PAIR: dict[Kind, Callable[[Comparison], Doubt | None]] = {
     "runs apart": _runs_apart,
     "not checked": _pair_not_checked,
     "not stated": _pair_not_stated,
-    "one start": _one_start,
 }
 
 

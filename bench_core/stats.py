@@ -155,9 +155,9 @@ def steady_state(
     first = max(skip, last_busy)
     since = f"the last compile ({unit} {last_busy})" if last_busy > skip else _opening(skip, unit)
     if count - first >= minimum:
-        change = _last_change(np.log(seconds[first:]), shortest)
-        if change:
-            first += change
+        changes = change_points(seconds[first:], shortest)
+        if changes:
+            first += changes[-1]
             since = f"the last change of speed ({unit} {first})"
     left = max(count - first, 0)
     if left < minimum:
@@ -362,18 +362,19 @@ def crossings(saved: Numbers) -> list[int]:
 
 
 def change_points(seconds: Numbers, shortest: int = _SHORTEST_SEGMENT) -> list[int]:
-    """Indices at which a new level of speed begins, differing by more than 1 % from the one before.
+    """Indices at which the level of speed changes by more than 1 %; what is less is one level.
 
-    For epochs, steps or iterations in order; a level lasts at least `shortest` of them. The same
-    detector as in `steady_state`. ValueError: bad times.
+    For epochs, steps or iterations in order; a level lasts at least `shortest` of them. Levels are
+    joined from the last one backwards: from the last index on all is as it is at the end. The
+    steady state rests on it. ValueError: bad times.
     """
     starts, levels = _levels(np.log(_checked("seconds", seconds)), shortest)
-    changes, current = [], levels[0]
-    for start, level in zip(starts[1:], levels[1:], strict=True):
+    changes, current = [], levels[-1]
+    for start, level in zip(reversed(starts[1:]), reversed(levels[:-1]), strict=True):
         if abs(level - current) > _LEAST_CHANGE:
             changes.append(start)
             current = level
-    return changes
+    return changes[::-1]
 
 
 @dataclass(frozen=True)
@@ -395,6 +396,7 @@ def outlook(
     baseline_seconds: float,
     baseline_excesses: Numbers,
     candidate_excesses: Numbers,
+    single_start_scatter: float = 0.0,
     draws: int = 2000,
     seed: int = 0,
 ) -> Outlook | None:
@@ -405,8 +407,8 @@ def outlook(
     of a draw's deviation is the baseline's and half the candidate's: with the baseline taken as
     exact the break-even of an arm twice as fast is covered in 81 to 89 % only. What moves both arms
     of a pair alike is in no draw. The start-up excesses (seconds, one a run) are resampled with
-    replacement (Efron 1979). An arm with a single start is taken as measured: how far such starts
-    scatter is then in no interval. Seeded.
+    replacement (Efron 1979); that of an arm with a single one is taken to scatter by the part
+    `single_start_scatter` of itself, normally. Seeded.
 
     ValueError: an arm without an excess, numbers that are not finite, seconds not above 0.
     """
@@ -422,7 +424,10 @@ def outlook(
         values = np.asarray(excesses, dtype=float)
         if not len(values) or not np.isfinite(values).all():
             raise ValueError(f"{name} must be finite seconds, one a run at least, got {excesses!r}")
-        starts.append(random.choice(values, (2 * half, len(values))).mean(axis=1))
+        drawn = random.choice(values, (2 * half, len(values))).mean(axis=1)
+        if len(values) == 1:
+            drawn = drawn * (1 + single_start_scatter * random.standard_normal(2 * half))
+        starts.append(drawn)
     scale = speedup.half_width / _t_quantile(speedup.freedom, speedup.confidence)
     upper = _t_inverse(speedup.freedom, 0.5 + (np.arange(half) + 0.5) / (2 * half))
     deviations = scale * np.concatenate([-upper[::-1], upper])
@@ -479,15 +484,6 @@ def mean_speedup(view: Outlook, epochs: float, confidence: float = 0.95) -> Band
 
 def _opening(skip: int, unit: str) -> str:
     return f"the first {unit}" if skip == 1 else f"the first {skip} {unit}s"
-
-
-def _last_change(log_seconds: np.ndarray, shortest: int) -> int:
-    """The index at which the last level begins; 0 when there is only one."""
-    starts, levels = _levels(log_seconds, shortest)
-    for start, level in zip(reversed(starts[1:]), reversed(levels[:-1]), strict=True):
-        if abs(level - levels[-1]) > _LEAST_CHANGE:
-            return start
-    return 0
 
 
 def _levels(log_seconds: np.ndarray, shortest: int) -> tuple[list[int], list[float]]:

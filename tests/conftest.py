@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,6 @@ from filelock import FileLock
 from bench_core import compile_caches
 from bench_core.events import Primed
 from tests.measuring_child import WARM_COMPILE, MeasuringChild, cache_environment
-
-# Two tests at a time on two cores: a measuring process with a thread for each core would wait for
-# its neighbour's. No test asserts a time.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")

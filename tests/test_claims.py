@@ -160,7 +160,7 @@ def test_file_of_another_form_is_refused(tmp_path: Path):
             "article-100-epochs-a100",
             "A100",
             "resnet101",
-            "9.6 % faster, 95 %: 8.2–11.0 %, over 100",
+            "9.6 % faster, 95 %: 7.9–11.2 %, over 100",
         ),
         ("article-vgg16-t4", "T4", "vgg16", "vgg16: 7.2 % faster"),
     ],

@@ -176,21 +176,9 @@ def kinds(found: tuple[Doubt, ...]) -> list[str]:
     return [one.kind for one in found]
 
 
-def test_three_quiet_runs_an_arm_leave_one_doubt_the_single_cold_start(store: Store) -> None:
+def test_three_quiet_runs_an_arm_leave_no_doubt(store: Store) -> None:
     planted_experiment(store, epochs=20)
-    pair = pairs(*measured_in(store))
-    [found] = doubts_of_pair(pair)
-    assert (found.kind, found.label) == ("one start", "1 cold start")
-    assert "The cold start of compile was measured once (70" in found.sentence
-    planted_experiment(store, epochs=20)  # the second one
     assert doubts_of_pair(pairs(*measured_in(store))) == ()
-
-
-def test_where_no_break_even_is_shown_its_single_start_is_no_doubt(store: Store) -> None:
-    planted_experiment(store, models=("resnet18",))
-    pair = pairs(*measured_in(store))
-    assert not pair.shows_difference
-    assert doubts_of_pair(pair) == ()
 
 
 def test_fewer_than_three_runs_are_doubted(store: Store) -> None:

@@ -495,10 +495,10 @@ def test_testing_counts_where_it_is_asked_for(store):
 
 
 def test_doubts_are_chips_in_the_table_and_sentences_of_the_chosen_pair(store):
-    planted_experiment(store, models=("resnet101",))
+    planted_experiment(store, models=("resnet101",), repeats=2)
     at = opened("compare")
-    assert "1 cold start" in table(at, "Doubts")["Doubts"][0]
-    assert "The cold start of compile was measured once" in said(at)
+    assert "2 runs an arm" in table(at, "Doubts")["Doubts"][0]
+    assert "and processes differ. Repeat until each arm has 3 runs." in said(at)
 
 
 def test_means_of_machines_are_over_shared_models_and_say_what_is_left_out(store):

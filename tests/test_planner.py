@@ -61,9 +61,9 @@ def test_the_answer_stands_alone_with_its_interval(store: Store) -> None:
     told = words(worth(pair, 30, 4, shared=False).answer)
     assert told == (
         "resnet101 on T4, compile instead of eager, 4 starts a day of 30 epochs each: saves "
-        "5 min 40 s a day (95 %: 4 min to 7 min 20 s)."
+        "5 min 40 s a day (95 %: 3 min 50 s to 7 min 30 s)."
     )
-    assert ": costs 18 s a day (95 %: 9 s to 26 s)." in words(worth(pair, 10, 1, False).answer)
+    assert ": costs 18 s a day (95 %: 7 s to 29 s)." in words(worth(pair, 10, 1, False).answer)
 
 
 def test_where_the_interval_holds_zero_no_difference_is_shown(store: Store) -> None:
@@ -79,7 +79,7 @@ def test_a_start_that_is_never_won_back_costs_although_no_steady_difference_is_s
 ) -> None:
     [pair] = pairs_of(store, models=("resnet18",))
     found = worth(pair, 30, 4, shared=False)
-    assert found.ends.high < 0 and "costs 2 min 27 s a day" in words(found.answer)
+    assert found.ends.high < 0 and "costs 2 min 30 s a day" in words(found.answer)
 
 
 def test_a_first_look_gives_its_estimate_and_says_that_it_has_no_interval(store: Store) -> None:
@@ -207,7 +207,7 @@ def test_the_card_answers_first_and_follows_its_inputs(
     at.run()
     assert not at.exception
     told = words(at.markdown[1].value).replace("\\", "")
-    assert told.endswith("1 start a day of 10 epochs: costs 18 s a day (95 %: 9 s to 26 s).")
+    assert told.endswith("1 start a day of 10 epochs: costs 18 s a day (95 %: 7 s to 29 s).")
     at.toggle(key="planner_shared").set_value(True).run()
     assert "saves" in at.markdown[1].value
     at.number_input(key="planner_epochs").set_value(200).run()

@@ -656,3 +656,15 @@ def test_an_interval_that_decided_when_to_stop_is_wider_by_a_quarter(compare) ->
 def test_bad_input_is_refused_with_its_value(call, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_single_start_may_be_taken_to_scatter() -> None:
+    exact = outlook([10.0] * 3, [8.0] * 3, [0.0], [60.0])
+    loose = stats.outlook(
+        stats.speedup([10.0] * 3, [8.0] * 3), 10.0, [0.0], [60.0], single_start_scatter=0.05
+    )
+    assert exact is not None and loose is not None
+    assert stats.break_even_interval(exact).low == pytest.approx(30.0)
+    ends = stats.break_even_interval(loose)  # 60 s, 5 % of it, 1.96 times, at 2 s an epoch
+    assert ends.low == pytest.approx(30 - 2.94, abs=0.15)
+    assert ends.high == pytest.approx(30 + 2.94, abs=0.15)

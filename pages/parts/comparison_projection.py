@@ -41,7 +41,7 @@ def projection_card(pair: Comparison) -> None:
         told.markdown(f"**{plain(over_text(pair, count))}**")
         start = f" from {_a(pair.first_start)} cache" if pair.first_start else ""
         told.caption(plain(f"{pair_name(pair)}. Mean {pair.unit} with what starting took{start}."))
-        for sentence in filter(None, (saving_text(pair, count), even_text(pair))):
+        for sentence in filter(None, (pair.saving_over(count), even_text(pair))):
             st.markdown(plain(sentence))
 
 
@@ -61,10 +61,10 @@ def over_text(pair: Comparison, count: int) -> str:
 
 def mean_text(pair: Comparison, count: int) -> str:
     """`7.6 % faster (7.1–8.1 %)`; without an interval where there is a first look only."""
-    before, after = _seconds(pair, count)
-    if before is None or after is None:
+    seconds = pair.seconds_over(count)
+    if seconds is None:
         return "not known"
-    ratio, view = before / after, pair.outlook(pair.first_start)
+    ratio, view = seconds[0] / seconds[1], pair.outlook(pair.first_start)
     if view is None:
         return f"{percent_text(ratio)} (first look)"
     band = stats.mean_speedup(view, count)
@@ -72,39 +72,6 @@ def mean_text(pair: Comparison, count: int) -> str:
     if band.low <= 1 <= band.high:
         return f"no difference shown ({within})"
     return f"{percent_text(ratio, band.low, band.high)} ({within})"
-
-
-def _seconds(pair: Comparison, count: int) -> tuple[float | None, float | None]:
-    """Wall seconds of so many epochs of both arms."""
-    start = pair.first_start
-    starts = (
-        pair.baseline.excess_seconds(pair.baseline_start(start)),
-        pair.candidate.excess_seconds(start),
-    )
-    steady = pair.baseline.steady_seconds, pair.candidate.steady_seconds
-    before, after = (
-        None if start is None else start + count * one
-        for start, one in zip(starts, steady, strict=True)
-    )
-    return before, after
-
-
-def saving_text(pair: Comparison, count: int) -> str:
-    """`Over 100 epochs it saves 7 min 26 s (7 min 3 s to 7 min 49 s) of 1 h 50 min.`"""
-    before, after = _seconds(pair, count)
-    view = pair.outlook(pair.first_start)
-    if before is None or after is None or view is None:
-        return ""
-    ends = stats.saved_after(view, count)
-    over = f"Over {counted(count, pair.unit)} it"
-    if ends.low <= 0 <= ends.high:
-        costs, saves = duration_text(-ends.low), duration_text(ends.high)
-        return f"{over} may cost {costs} or save {saves} of {duration_text(before)} (95 %)."
-    saved = before - after
-    verb, of = ("saves", "of") if saved >= 0 else ("costs", "on top of")
-    near, far = sorted((abs(ends.low), abs(ends.high)))
-    within = f"{duration_text(near)} to {duration_text(far)}"
-    return f"{over} {verb} {duration_text(abs(saved))} ({within}) {of} {duration_text(before)}."
 
 
 def even_text(pair: Comparison) -> str:
