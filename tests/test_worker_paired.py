@@ -25,7 +25,12 @@ from tests.test_worker import (  # noqa: F401  (fixtures)
 
 ENDLESS = 100_000
 EQUAL = (Rung(side="A"), Rung(side="B"))
-LAYOUT = {"memory_layout": "channels_last"}
+LAYOUTS = ("contiguous", "channels_last")
+FOUR = tuple(
+    Rung(workload={"memory_layout": layout, "precision": precision})
+    for precision in ("fp32", "bf16")
+    for layout in LAYOUTS
+)
 
 
 def paired(*, repeats: int = 1, rungs: tuple[Rung, ...] = EQUAL, **measurement) -> Experiment:
@@ -109,8 +114,7 @@ def test_the_end_of_a_process_that_waits_is_noticed_and_the_others_go_on(
     store,  # noqa: F811
     start_worker,  # noqa: F811
 ):
-    layouts = tuple(rung.changed(workload=LAYOUT) for rung in EQUAL)
-    store.queue(paired(rungs=EQUAL + layouts))
+    store.queue(paired(rungs=FOUR))
     worker = start_worker()
     wait_for_turns(store, 1, 2, 3, 4)
     assert len({run.round for run in store.runs()}) == 1
@@ -162,7 +166,7 @@ def test_one_arm_can_be_stopped_and_a_dead_worker_leaves_nothing_running(
     store,  # noqa: F811
     start_worker,  # noqa: F811
 ):
-    store.queue(paired(rungs=(*EQUAL, Rung(workload=LAYOUT))))
+    store.queue(paired(rungs=FOUR[:3]))
     worker = start_worker()
     wait_for_turns(store, 1, 2, 3)
     store.stop(number=1)
