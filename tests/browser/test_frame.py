@@ -13,6 +13,7 @@ ADDRESSES = {
     "Live": "/watch",
     "Compare": "/comparison",
     "Results": "/runs",
+    "Claims": "/published",
 }
 
 
