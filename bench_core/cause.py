@@ -20,7 +20,7 @@ LARGER_BATCH = 4
 Kind = Literal[
     "data wait",
     "library kernels",
-    "optimiser",
+    "optimizer",
     "copies",
     "evaluation",
     "start-up",

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from bench_core import stats
 from bench_core.claim_evidence import Evidence, Judgement, Status, conditions_text, few
 from bench_core.claims import Claim
-from bench_core.comparison import Comparison
+from bench_core.comparison import START_SCATTER, Comparison
 from bench_core.measured import Measured, cache_found
 from bench_core.units import (
     NO_BREAK,
@@ -49,8 +49,8 @@ def _steady(claim: Claim, pair: Comparison) -> Figure | None:
 def _first_epoch(claim: Claim, pair: Comparison) -> Figure | None:
     """A cold first epoch of compile by its own steady ones; None where all started warm.
 
-    Student's t over the cold runs; with fewer than 3 of them over the steady state of all runs, so
-    that how far single cold starts scatter is then in no interval.
+    Student's t over the cold runs; with fewer than 3 of them over the steady state of all runs,
+    widened by what cold starts are taken to scatter.
     """
     cold = [one for one in pair.candidate.runs if cache_found(one.run) == "cold"]
     firsts = [one.first_seconds or 0.0 for one in cold]
@@ -61,7 +61,10 @@ def _first_epoch(claim: Claim, pair: Comparison) -> Figure | None:
         steady = pair.candidate.medians
         firsts = [fmean(firsts)] * len(steady)
     found = stats.paired_speedup(firsts, steady)
-    return Figure(found.ratio, found.low or 0.0, found.high or math.inf)
+    if len(cold) >= stats.RUNS_FOR_A_VERDICT or found.half_width is None:
+        return Figure(found.ratio, found.low or 0.0, found.high or math.inf)
+    half = math.hypot(found.half_width, 1.96 * START_SCATTER / math.sqrt(len(cold)))
+    return Figure(found.ratio, found.ratio * math.exp(-half), found.ratio * math.exp(half))
 
 
 def _over_epochs(claim: Claim, pair: Comparison) -> Figure | None:
@@ -70,12 +73,8 @@ def _over_epochs(claim: Claim, pair: Comparison) -> Figure | None:
     view = pair.outlook(start) if start in ("cold", "off") else None
     if view is None or claim.epochs is None:
         return None
-    low, high = (getattr(stats.mean_speedup(view, claim.epochs), end) for end in ("low", "high"))
-    before, after = (
-        (arm.excess_seconds(cache) or 0.0) + claim.epochs * arm.steady_seconds
-        for arm, cache in ((pair.baseline, pair.baseline_start(start)), (pair.candidate, start))
-    )
-    return Figure(before / after, low, high)
+    band, seconds = stats.mean_speedup(view, claim.epochs), pair.seconds_over(claim.epochs)
+    return Figure(seconds[0] / seconds[1], band.low, band.high) if seconds else None
 
 
 def meets(claim: Claim, pair: Comparison, figure: Figure) -> bool | None:

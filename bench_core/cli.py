@@ -410,10 +410,7 @@ def _measured(store: Store, runs: list[Run]) -> list[Measured]:
 
 def _floors(store: Store) -> pairing.Floors:
     """How far equal arms may lie apart, by all that is stored: only the runs of such are read."""
-    equal = [one for one in store.experiments() if any(rung.side for rung in one.rungs)]
-    return pairing.noise_floors(
-        one for experiment in equal for one in _measured(store, store.runs(experiment.id))
-    )
+    return pairing.noise_floors(_measured(store, store.equal_arms()))
 
 
 @main.command(name="list")

@@ -24,7 +24,7 @@ MOST_TELLING = 10.0
 KINDS: dict[Kind, Callable[[Case], Iterator[Cause]]] = {
     "data wait": step_causes.data_wait,
     "library kernels": step_causes.library_kernels,
-    "optimiser": step_causes.optimiser,
+    "optimizer": step_causes.optimizer,
     "copies": step_causes.copies,
     "evaluation": step_causes.evaluation,
     "start-up": compile_causes.start_up,
@@ -117,9 +117,14 @@ def ceiling_text(pair: Comparison, others: Sequence[Measured] = ()) -> str:
     of_eager = case.compile_alone and pair.baseline.variant == EAGER
     if pair.unit == "iteration" or not of_eager or limit is None or limit >= MOST_TELLING:
         return ""
+    if pair.speedup.ratio > limit:
+        return (
+            f"An estimate from its parts would have allowed {ratio_text(limit)} at most, and was "
+            "beaten: compiled code changes what the libraries are asked for."
+        )
     return (
-        f"Compiling can make this epoch at most about {ratio_text(limit)} faster: an estimate from "
-        "its parts."
+        f"Compiling can make this epoch at most about {ratio_text(limit)} faster: an estimate "
+        "from its parts."
     )
 
 

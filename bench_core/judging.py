@@ -16,7 +16,7 @@ from bench_core import claim_rules as rules
 from bench_core import claim_trends as trends
 from bench_core.claim_evidence import Evidence, Judgement, differences
 from bench_core.claims import Claim
-from bench_core.result_csv import RUN_BY_SPREADSHEETS
+from bench_core.result_csv import defused
 
 # A nearest comparison differs from the claim in no more than this; others say nothing about it.
 MOST_DIFFERENCES = 2
@@ -99,7 +99,4 @@ def write(out: TextIO, judgements: Iterable[Judgement]) -> None:
     for one in judgements:
         claim = one.claim
         cells = (claim.id, claim.claim, claim.source, claim.url, claim.year, one.status, one.ours)
-        table.writerow(
-            f"'{cell}" if str(cell).startswith(RUN_BY_SPREADSHEETS) else cell
-            for cell in (*cells, one.conditions)
-        )
+        table.writerow(defused(str(cell)) for cell in (*cells, one.conditions))

@@ -93,6 +93,15 @@ class Comparisons:
     pairs: tuple[Comparison, ...]
     left_out: tuple[LeftOut, ...]
 
+    @property
+    def left_out_alike(self) -> list[tuple[str, str, str, list[Run]]]:
+        """What was left out as title, machine, reason and the runs that share them."""
+        alike: dict[tuple[str, str, str], list[Run]] = {}
+        for left in self.left_out:
+            first = left.runs[0]
+            alike.setdefault((first.title, first.machine, left.reason), []).extend(left.runs)
+        return [(*told, runs) for told, runs in alike.items()]
+
 
 def comparisons(
     measured: Iterable[Measured], axis: Axis = USUAL, floors: Floors | None = None

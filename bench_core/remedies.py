@@ -63,7 +63,6 @@ def remedy(
         fields["variants"] = tuple(arm.variant for arm in arms)
     else:
         fields["rungs"] = tuple(_rung(arm) for arm in arms)
-        fields["variants"] = tuple(dict.fromkeys(arm.variant for arm in arms))
     try:
         template = work.changed(**changed)
         experiment = Experiment(

@@ -6,7 +6,6 @@ forbids itself all but what it brings along. The text of the whole page is in TE
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -15,24 +14,17 @@ from string import Template
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from bench_core import pair_figures
 from bench_core.cause import Cause
-from bench_core.chart_frame import CONFIG, machine_styles
-from bench_core.chart_titles import epochs_title, training_caption
+from bench_core.chart_frame import CONFIG
+from bench_core.chart_titles import epochs_title
 from bench_core.comparison import Comparison
 from bench_core.doubts import doubts_of_pair
 from bench_core.events import Environment
-from bench_core.figures import (
-    Line,
-    Saved,
-    SpeedupPoint,
-    epoch_seconds,
-    seconds_saved,
-    speedup_by_batch,
-)
+from bench_core.figures import Line, epoch_seconds
 from bench_core.latency_figures import Latencies, latency_bars
 from bench_core.measured import Measured
 from bench_core.pairing import Comparisons
-from bench_core.run import Run
 from bench_core.spec import Frozen
 from bench_core.units import (
     bytes_text,
@@ -45,9 +37,6 @@ from bench_core.units import (
 CHART_HEIGHT = 300
 # A browser opens these at once; whoever needs more exports the CSV.
 MOST_ROWS = 500
-# As on the page: epochs that were measured would look flat, iterations are cheap.
-LONGEST_PROJECTION = {"epoch": 4.0, "iteration": math.inf}
-MANY_ITERATIONS = 100_000
 LONG_CELL = 40  # characters
 # Fields of the workload that say nothing for a task.
 UNREAD = {
@@ -161,10 +150,8 @@ def _stamp(runs: Sequence[Measured], address: str, now: float | None) -> str:
 
 
 def _pair_name(pair: Comparison) -> str:
-    return (
-        f"{pair.workload.model} on {pair.machine}, {pair.workload.size_text}, "
-        f"{pair.candidate.name} against {pair.baseline.name}"
-    )
+    where = [f"{pair.workload.model} on {pair.machine}", *pair.workload.words]
+    return ", ".join([*where, f"{pair.candidate.name} against {pair.baseline.name}"])
 
 
 # HTML from plain text: nothing else escapes or writes a tag
@@ -225,7 +212,7 @@ def _row(pair: Comparison, chosen: Comparison) -> dict[str, str]:
     return {
         "Model": pair.workload.model + (" (charts below)" if pair is chosen else ""),
         "Machine": pair.machine,
-        "Size": f"{pair.workload.size_text}, {pair.workload.precision}",
+        "Workload": ", ".join(pair.workload.words),
         "Arms": f"{pair.candidate.name} against {pair.baseline.name}",
         "Speedup": ratio_text(speedup.ratio, *ends),
         "95 % interval": interval_text(speedup.low, speedup.high) or "first look",
@@ -289,59 +276,21 @@ def _figures(
     runs = [*chosen.baseline.runs, *chosen.candidate.runs]
     # One point without a floor to hold it against says what the table does.
     if len(of_sizes) > 1 or (of_sizes and chosen.floor):
-        yield _by_size(chosen, of_sizes, machines)
+        sizes = len({pair.workload.batch_size for pair in of_sizes})
+        at = f"{sizes} sizes" if sizes > 1 else chosen.workload.size_text
+        title = f"{chosen.candidate.name} against {chosen.baseline.name} at {at}"
+        yield pair_figures.speedup_by_size(chosen, of_sizes, machines, title)
     if chosen.unit == "iteration":
         arms = [Latencies.of(arm, chosen.workload) for arm in (chosen.baseline, chosen.candidate)]
         title = (
             f"A steady call takes {seconds_text(arms[1].p50)} against {seconds_text(arms[0].p50)}"
         )
         yield latency_bars(arms, title=title), "Bar: median; tick: p90; dot: p99."
-    yield saved_figure(chosen, chosen.pays_off_text.rstrip(".") or chosen.verdict_text)
+    yield pair_figures.saved(chosen, chosen.pays_off_text.rstrip(".") or chosen.verdict_text)
     lines = [Line.of(one) for one in runs]
     steady = {arm.name: arm.steady_seconds for arm in (chosen.baseline, chosen.candidate)}
     title = epochs_title(lines, steady, chosen.baseline.name)
     yield epoch_seconds(lines, title=title), f"Seconds of each {chosen.unit}, a line a run."
-
-
-def _by_size(
-    chosen: Comparison, of_sizes: Sequence[Comparison], machines: Sequence[str]
-) -> tuple[go.Figure, str]:
-    points = [
-        SpeedupPoint(
-            pair.machine,
-            pair.workload.batch_size,
-            pair.speedup.ratio,
-            pair.speedup.low,
-            pair.speedup.high,
-        )
-        for pair in of_sizes
-    ]
-    sizes = len({point.batch_size for point in points})
-    at = f"{sizes} sizes" if sizes > 1 else chosen.workload.size_text
-    title = f"{chosen.candidate.name} against {chosen.baseline.name} at {at}"
-    caption = "Speedup with its 95 % interval; above 1 is faster. Hollow: a first look."
-    noise = None
-    if chosen.floor:
-        noise = (math.exp(-chosen.floor), math.exp(chosen.floor))
-        caption += f" Grey band: {chosen.machine}'s own noise (A/A)."
-    return speedup_by_batch(points, machine_styles(machines), noise=noise, title=title), caption
-
-
-def saved_figure(pair: Comparison, title: str) -> tuple[go.Figure, str]:
-    """Seconds saved against the baseline, from a cold and from a warm cache, and its caption."""
-    curves = [curve for curve in (Saved.from_cold(pair), Saved.of(pair, "warm")) if curve]
-    if not curves and (every := Saved.of(pair, None)):
-        curves = [every]
-    measured = max(len(curve.seconds) for curve in curves)
-    evens = [curve.even.epoch for curve in curves if curve.even and curve.even.epoch]
-    longest = LONGEST_PROJECTION[pair.unit] * measured
-    reach = round(max([measured, *(1.15 * even for even in evens if even <= longest)]))
-    figure = seconds_saved(curves, baseline=pair.baseline.name, epochs=reach, title=title)
-    if reach >= MANY_ITERATIONS:
-        figure.update_xaxes(tickformat="~s")  # 1M: whole numbers would run into each other
-    band = ", with the 95 % band" if curves[0].outlook else ""
-    runs = (*pair.baseline.runs, *pair.candidate.runs)
-    return figure, training_caption("Seconds saved so far against the baseline", runs, band)
 
 
 def _runs(runs: Sequence[Measured]) -> str:
@@ -405,10 +354,6 @@ def _commands(runs: Sequence[Measured]) -> str:
 
 
 def _left_out(found: Comparisons) -> str:
-    alike: dict[tuple[str, str, str], list[Run]] = {}
-    for left in found.left_out:
-        first = left.runs[0]
-        alike.setdefault((first.title, first.machine, left.reason), []).extend(left.runs)
     return _table(
         [
             {
@@ -416,6 +361,6 @@ def _left_out(found: Comparisons) -> str:
                 "What": f"{title} on {machine}" if machine else title,
                 "Why": reason,
             }
-            for (title, machine, reason), runs in alike.items()
+            for title, machine, reason, runs in found.left_out_alike
         ]
     )

@@ -324,6 +324,14 @@ class Workload(Frozen):
         return {name: word for name, word in words.items() if word not in usual}
 
     @property
+    def words(self) -> list[str]:
+        """`batch 16`; `batch 16`, `bf16`, `channels_last`; in inference `batch 1`, `fp32`."""
+        words = [self.size_text, *self.unusual.values()]
+        if self.task == "infer" and not self.is_function and "precision" not in self.unusual:
+            words.insert(1, self.precision)
+        return words
+
+    @property
     def thing(self) -> Literal["image", "element", "sample"]:
         """What a second has many of. A model from a file may be fed anything."""
         if self.is_function:

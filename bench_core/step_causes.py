@@ -107,12 +107,12 @@ def library_kernels(case: Case) -> Iterator[Cause]:
     )
 
 
-def optimiser(case: Case) -> Iterator[Cause]:
+def optimizer(case: Case) -> Iterator[Cause]:
     share = case.shares.get("optimizer", 0.0)
     if share < LEAST_SHARE:
         return
     yield Cause(
-        kind="optimiser",
+        kind="optimizer",
         title=f"The optimiser is {percent(share)} of the eager step",
         text="It is no part of the compiled module, so compile leaves it as it is. It costs the "
         "same for any batch (the share was profiled; what a larger batch brings is an estimate).",

@@ -443,6 +443,16 @@ class Store:
         ).fetchone()
         return _run(row) if row else None
 
+    def equal_arms(self) -> list[Run]:
+        """Runs of A/A experiments, which measure how far equal arms lie apart."""
+        rows = self._execute(
+            f"""
+            SELECT {RUN_COLUMNS} FROM runs
+            WHERE json_extract(spec, '$.measurement.side') IS NOT NULL ORDER BY number
+            """
+        ).fetchall()
+        return [_run(row) for row in rows]
+
     def last_measured(self) -> Run | None:
         """The run that ended last, of those that had begun."""
         row = self._execute(

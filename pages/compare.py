@@ -94,8 +94,7 @@ with Store() as store:
         runs = [run for run in runs if str(run.number) in picked]
     measured = measured_runs(store, runs, testing)
     # How far equal arms lie apart on a machine holds for whatever is looked at.
-    equal_arms = [run for run in store.runs() if run.spec.measurement.side]
-    floors = noise_floors(measured_runs(store, equal_arms, testing))
+    floors = noise_floors(measured_runs(store, store.equal_arms(), testing))
 
 if picked or experiment_id:
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -162,7 +161,7 @@ if not found.pairs:
             new_run_button()
     if found.left_out:
         with st.expander(f"Why not: {left_out_text(found)}", expanded=bool(picked)):
-            show_left_out(found.left_out)
+            show_left_out(found)
     st.stop()
 
 # Best first, first looks last; a function's sizes in their order.
@@ -186,7 +185,7 @@ with st.container(horizontal=True, vertical_alignment="center"):
     st.markdown(plain(detail), width="content")
     left_out = left_out_text(found)
     if left_out and st.button(left_out, type="tertiary", icon=":material/info:", key="left_out"):
-        left_out_dialog(found.left_out)
+        left_out_dialog(found)
 if overridden:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f":yellow[:material/warning:] {plain(differs_text(chosen))}.", width="content")

@@ -25,7 +25,7 @@ from pages.parts.answers import Answer, answers_of
 from pages.parts.comparison_table import pair_id
 from pages.parts.doubt_words import doubt_line, doubts_word
 from pages.parts.hero_chart import hero_chart
-from pages.parts.kinds import model_text, workload_words
+from pages.parts.kinds import model_text
 from pages.parts.live_cards import draw_progress, needs_of
 from pages.parts.live_endings import FIRST_LOOK_ICON, VERDICT_ICONS
 from pages.parts.live_reading import Reading, read
@@ -125,7 +125,7 @@ def draw_failed_tile(run: Run, machines: list[str]) -> None:
     color, symbol = "gray", "●"
     if run.machine:
         color, symbol = SYMBOLS[machines.index(run.machine) % len(SYMBOLS)]
-    where = " · ".join([f"on {run.machine or run.spec.device}", *workload_words(work)])
+    where = " · ".join([f"on {run.machine or run.spec.device}", *work.words])
     reason = run.reason or ""
     reason = reason if len(reason) <= 120 else f"{reason[:117]}…"
     with st.container(border=True, gap="xsmall", height="stretch"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from filelock import FileLock
 
 from bench_core import compile_caches
 from bench_core.events import Primed
+from bench_core.store import Store
 from tests.measuring_child import WARM_COMPILE, MeasuringChild, cache_environment
 
 
@@ -33,3 +36,20 @@ def warm_caches(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Pat
             assert child.read_to_end() == 0
         compile_caches.mark_primed(folder, WARM_COMPILE)
     return caches
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store in a folder of its own."""
+    with Store(tmp_path / "bench.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def held_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """BENCH_DATA, which a worker seems to hold, so that nothing is measured behind a test."""
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    monkeypatch.delenv("BENCH_VIEW_ONLY", raising=False)
+    with (tmp_path / "worker.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield tmp_path

@@ -26,6 +26,7 @@ from bench_core.events import (
     Parity,
     Prepared,
 )
+from bench_core.measured import Measured, measure
 from bench_core.run import Run, Status
 from bench_core.spec import Experiment, Measurement, Precision, Protocol, Rung, Variant
 from bench_core.store import Store
@@ -173,6 +174,13 @@ def planted_experiment(
         shift = time.time() - ended_ago_seconds - (runs[-1].ended_at or clock)
         _move_clock(store, [run.number for run in runs], shift)
     return experiment
+
+
+def measured_in(store: Store) -> list[Measured]:
+    """All that is stored, with what can be said of each run."""
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    return [measure(run, epochs[run.number]) for run in runs]
 
 
 def plant_run(

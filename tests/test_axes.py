@@ -1,29 +1,14 @@
 """Comparisons along other axes than the variant, by turns, against the floor, and by override."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from bench_core import pairing
-from bench_core.measured import Measured, measure
 from bench_core.pairing import Axis
 from bench_core.spec import Rung
 from bench_core.store import Store
-from tests.planted import COMPILE, EAGER, planted_experiment
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "bench.db") as opened:
-        yield opened
-
-
-def measured_in(store: Store) -> list[Measured]:
-    runs = store.runs()
-    epochs = store.epochs([run.number for run in runs])
-    return [measure(run, epochs[run.number]) for run in runs]
+from tests.planted import COMPILE, EAGER, measured_in, planted_experiment
 
 
 def test_a_fairness_ladder_is_compared_along_all_that_its_rungs_change(store: Store) -> None:

@@ -18,12 +18,20 @@ from bench_core.claim_experiments import SEVERAL_MODELS, next_step
 from bench_core.claims import COLUMNS, ClaimError, load
 from bench_core.events import Activity, Aftermath, Failure, Parity
 from bench_core.judging import KINDS, RANGED, judge, write
-from bench_core.measured import Measured, measure
+from bench_core.measured import Measured
 from bench_core.paths import SHIPPED
 from bench_core.spec import Variant
 from bench_core.store import Store
 from tests import planted
-from tests.planted import COMPILE, EAGER, Shape, environment, plant_run, planted_experiment
+from tests.planted import (
+    COMPILE,
+    EAGER,
+    Shape,
+    environment,
+    measured_in,
+    plant_run,
+    planted_experiment,
+)
 
 CLAIMS = {claim.id: claim for claim in load(RANGED)}
 INFER = {"task": "infer"}
@@ -38,17 +46,11 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         yield store
 
 
-def measured(store: Store) -> list[Measured]:
-    runs = store.runs()
-    epochs = store.epochs([run.number for run in runs])
-    return [measure(run, epochs[run.number]) for run in runs]
-
-
 def judged(
     store: Store, claim: str, change: Callable[[Measured], Measured] | None = None
 ) -> Judgement:
     """The claim by what is stored, `change` applied to each run first."""
-    found = measured(store)
+    found = measured_in(store)
     return judge(CLAIMS[claim], Evidence.of(map(change, found) if change else found))
 
 
@@ -155,7 +157,7 @@ def test_file_of_another_form_is_refused(tmp_path: Path):
         ("article-resnet18-t4", "T4", "resnet18", "resnet18: no difference shown"),
         ("article-resnet18-a100", "A100", "resnet18", "resnet18: 3.8 % slower, 95 %: 3.0–4.7 %"),
         ("article-resnet101-steady", "T4", "resnet101", "resnet101: 8.4 % faster"),
-        ("article-resnet101-first-epoch", "T4", "resnet101", "takes 2.15 times as long"),
+        ("article-resnet101-first-epoch", "T4", "resnet101", "takes 2.1 times as long"),
         (
             "article-100-epochs-a100",
             "A100",
@@ -438,7 +440,7 @@ def test_onednn_graph_at_fp32(store: Store, monkeypatch: pytest.MonkeyPatch):
     assert [pair.candidate.name for pair in found.pairs] == ["onednn_graph"]
     monkeypatch.setitem(planted.LATENCIES, "onednn_graph", Shape(0.05))
     on_cpu(store, "bf16")
-    only = [one for one in measured(store) if one.run.spec.workload.precision == "bf16"]
+    only = [one for one in measured_in(store) if one.run.spec.workload.precision == "bf16"]
     slow = judge(replace(CLAIMS["article-onednn-fp32"], precisions=("bf16",)), Evidence.of(only))
     assert slow.status == "does not hold here"
 
@@ -479,7 +481,7 @@ def test_mean_over_models_holds_and_does_not(store: Store):
     assert judged(store, "pytorch-2.0-timm").status == "not measured"
     # The same runs against another claim.
     strict = replace(CLAIMS["pytorch-2.0-fp32"], low=1.5, high=1.6)
-    assert judge(strict, Evidence.of(measured(store))).status == "does not hold here"
+    assert judge(strict, Evidence.of(measured_in(store))).status == "does not hold here"
 
 
 def test_mean_needs_ten_models(store: Store):
@@ -520,7 +522,7 @@ def test_share_that_ran(store: Store):
     found = judged(store, "pytorch-2.0-works", half_fail)
     assert found.status == "does not hold here"
     assert said(found).startswith("5 of 10 models worked: 50%")
-    one_less = [one for one in measured(store) if not one.run.spec.workload.model.endswith("0")]
+    one_less = [one for one in measured_in(store) if not one.run.spec.workload.model.endswith("0")]
     found = judge(CLAIMS["pytorch-2.0-works"], Evidence.of(one_less))
     assert (found.status, found.ours) == ("not measured", "9 of 9 models worked so far.")
 
@@ -553,7 +555,7 @@ def test_transformers_against_convolutional_networks(store: Store):
     found = judged(store, "article-transformers")
     assert found.status == "holds here"
     assert "Speedup of transformers by that of convolutional networks: 1.2" in found.ours
-    turned = [one for one in measured(store) if "swin" not in one.run.spec.workload.model]
+    turned = [one for one in measured_in(store) if "swin" not in one.run.spec.workload.model]
     found = judge(CLAIMS["article-transformers"], Evidence.of(turned))
     assert found.ours == "2 transformers, 3 convolutional networks so far."
 
@@ -674,11 +676,11 @@ def test_gain_over_measured_epochs(store: Store):
         """The compile in the last epoch instead of the first."""
         return replace(one, epochs=one.epochs[::-1])
 
-    store_runs = [late(one) for one in measured(store)]
+    store_runs = [late(one) for one in measured_in(store)]
     assert judge(CLAIMS["article-when-epochs"], Evidence.of(store_runs)).status == (
         "does not hold here"
     )
-    few = [one for one in measured(store) if one.run.spec.workload.model[-1] < "3"]
+    few = [one for one in measured_in(store) if one.run.spec.workload.model[-1] < "3"]
     found = judge(CLAIMS["article-when-epochs"], Evidence.of(few))
     assert (found.status, found.conditions) == ("not measured", "Needs 5 comparisons.")
 
@@ -769,7 +771,7 @@ def test_claims_about_models_in_general_take_enough_of_them():
 
 def test_download_is_a_table_that_no_spreadsheet_runs(store: Store):
     infer_on_a100(store, fails=True)
-    evidence = Evidence.of(measured(store))
+    evidence = Evidence.of(measured_in(store))
     judgements = [judge(claim, evidence) for claim in CLAIMS.values()]
     crash = next(one for one in judgements if one.claim.id == "article-inference-a100")
     text = io.StringIO(newline="")

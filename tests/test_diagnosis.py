@@ -303,7 +303,7 @@ def test_shares_come_from_other_eager_runs_where_the_baseline_is_none() -> None:
 def test_a_heavy_optimiser_asks_for_a_larger_batch_in_both_arms() -> None:
     shares = profiled(convolution=0.2, optimizer=0.56)
     pair = pair_of(measured(1, steady(0.1), aftermath=shares), measured(2, steady(0.1), COMPILE))
-    found = cause("optimiser", pair)
+    found = cause("optimizer", pair)
     assert "56 % of the eager step" in said(found.title)
     assert found.seconds == pytest.approx(0.56)
     [bigger] = found.remedies

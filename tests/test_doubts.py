@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,22 +15,10 @@ from bench_core.doubts import KINDS, Doubt, doubts_of_pair, doubts_of_run, doubt
 from bench_core.events import Aftermath, Finding, Parity
 from bench_core.measured import Measured, measure
 from bench_core.store import Store
-from tests.planted import COMPILE, EAGER, planted_experiment
+from tests.planted import COMPILE, EAGER, measured_in, planted_experiment
 
 SAME = Parity(verdict="same", text="its outputs agree with eager's")
 UNCHECKED = Parity(verdict="not checked", text="parity itself failed (OSError).")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "bench.db") as opened:
-        yield opened
-
-
-def measured_in(store: Store) -> list[Measured]:
-    runs = store.runs()
-    epochs = store.epochs([run.number for run in runs])
-    return [measure(run, epochs[run.number]) for run in runs]
 
 
 def changed(one: Measured, epochs: dict[str, Any] | None = None, **run: Any) -> Measured:

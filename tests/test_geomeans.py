@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +17,6 @@ from tests import planted
 from tests.planted import COMPILE, EAGER, Shape, planted_experiment
 
 TUNED = Variant(execution="compile", mode="max-autotune")
-
-
-@pytest.fixture
-def store(tmp_path: Path):
-    with Store(tmp_path / "bench.db") as store:
-        yield store
 
 
 def pairs_of(store: Store, axis: Axis | None = None) -> tuple[Comparison, ...]:

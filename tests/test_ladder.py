@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from bench_core.ladder import HEAD, ladder, rows, rung_names
-from bench_core.measured import Measured, measure
 from bench_core.presets import PRESETS
 from bench_core.spec import Experiment, Rung
 from bench_core.store import Store
-from tests.planted import COMPILE, EAGER, planted_experiment
+from tests.planted import COMPILE, EAGER, measured_in, planted_experiment
 
 LAYOUT, HALF = {"memory_layout": "channels_last"}, {"precision": "bf16"}
 RUNGS = (
@@ -21,18 +17,6 @@ RUNGS = (
     Rung(workload={**LAYOUT, **HALF}),
     Rung(workload={**LAYOUT, **HALF}, variant=COMPILE),
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "bench.db") as opened:
-        yield opened
-
-
-def measured_in(store: Store) -> list[Measured]:
-    runs = store.runs()
-    epochs = store.epochs([run.number for run in runs])
-    return [measure(run, epochs[run.number]) for run in runs]
 
 
 def test_each_rung_is_held_against_the_one_below_it_and_against_the_first(store: Store) -> None:

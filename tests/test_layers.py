@@ -39,6 +39,7 @@ LAYERS = (
     {"judging"},
     {"figures", "iteration_figures", "latency_figures", "loss_figure", "parts_figure"},
     {"chart_titles"},
+    {"pair_figures"},
     {"report", "terminal"},
     {"cli"},
     {"__main__"},
@@ -56,6 +57,7 @@ DRAWING = {
         "iteration_figures",
         "latency_figures",
         "loss_figure",
+        "pair_figures",
         "parts_figure",
         "report",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,14 +33,10 @@ HERE = Capabilities(
 
 
 @pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
-    monkeypatch.delenv("BENCH_VIEW_ONLY", raising=False)
+def store(held_folder: Path) -> Iterator[Store]:
     capabilities.answer_file().write_text(HERE.to_json())
-    # A worker seems to hold the folder, so that nothing is measured behind a test.
-    with (tmp_path / "worker.lock").open("w") as lock, Store() as store:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield store
+    with Store() as opened:
+        yield opened
 
 
 def test_without_a_run_every_claim_says_how_it_gets_measured():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bench_core.events import Aftermath
-from bench_core.measured import Measured, measure
 from bench_core.pairing import comparisons
 from bench_core.spec import Experiment, Rung, Variant
 from bench_core.store import Store
@@ -35,17 +34,13 @@ from tests.driven_pages import (
     with_aftermath,
     words,
 )
-from tests.planted import COMPILE, EAGER, Shape, plant_run, planted_experiment
+from tests.planted import COMPILE, EAGER, Shape, measured_in, plant_run, planted_experiment
 
 
 @pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
-    monkeypatch.delenv("BENCH_VIEW_ONLY", raising=False)
-    # A worker seems to hold the folder, so that nothing is measured behind a test.
-    with (tmp_path / "worker.lock").open("w") as lock, Store() as store:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield store
+def store(held_folder: Path) -> Iterator[Store]:
+    with Store() as opened:
+        yield opened
 
 
 # Compare
@@ -223,11 +218,6 @@ def test_a_function_pays_from_a_size_on(store):
     assert "At n = 10 000: 15.9 % faster" in said(at)
     assert list(table(at, "Speedup")["Input size"]) == [100, 1000, 10_000, 100_000]
     assert "function:sin_cos on CPU, n = 10 000, compile against eager" in said(at)
-
-
-def measured_in(store: Store) -> list[Measured]:
-    epochs = store.epochs([run.number for run in store.runs()])
-    return [measure(run, epochs[run.number]) for run in store.runs()]
 
 
 def test_sizes_of_one_line_share_the_device(store):

@@ -21,7 +21,7 @@ from bench_core.parts_figure import parts_title, time_parts
 from bench_core.paths import CHECKOUT
 from bench_core.store import Store
 from bench_core.time_parts import parts, step_shares
-from pages.parts.diagnosis_card import with_others
+from pages.parts.diagnosis_card import others_of
 from tests.driven_pages import button, labels, said, words
 from tests.planted import COMPILE, EAGER, GIB, SHAPES, Shape, planted_experiment
 from tests.test_capabilities import HERE
@@ -32,14 +32,15 @@ import streamlit as st
 sys.path.insert(0, {checkout!r})
 from bench_core.pairing import comparisons
 from bench_core.store import Store
-from pages.parts.diagnosis_card import diagnosis_card, parts_card
+from pages.parts.diagnosis_card import diagnosis_card, parts_card, with_stored_steps
 from pages.parts.measured import measured_runs
 
 def cards():
     with Store() as store:
         pair = comparisons(measured_runs(store, store.runs())).pairs[0]
+        pair = with_stored_steps(pair, store)
         diagnosis_card(pair, store)
-        parts_card(pair, store)
+        parts_card(pair)
 
 st.navigation([st.Page(cards), st.Page({checkout!r} + "/pages/live.py", url_path="watch")]).run()
 """
@@ -134,7 +135,7 @@ def test_the_diagnosis_counts_testing_in_all_runs_where_the_pair_does(data: Path
         epochs = store.epochs([run.number for run in runs])
         for counts in (True, False):
             [pair] = comparisons(measure(run, epochs[run.number], counts) for run in runs).pairs
-            _, others = with_others(pair, store)
+            others = others_of(pair, store)
             assert [one.evaluation for one in others] == [counts] * len(runs)
 
 

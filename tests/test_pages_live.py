@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
 import time
@@ -25,13 +24,8 @@ from tests.planted import COMPILE, EAGER, Shape, plant_epoch, plant_run, planted
 
 
 @pytest.fixture(autouse=True)
-def worker_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A data folder that a worker seems to hold, so that nothing is measured behind a test."""
-    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
-    monkeypatch.delenv("BENCH_VIEW_ONLY", raising=False)
-    with (tmp_path / "worker.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield tmp_path
+def worker_alive(held_folder: Path) -> Path:
+    return held_folder
 
 
 @pytest.fixture

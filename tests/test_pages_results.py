@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,13 +40,9 @@ QUICK = {("CPU", HOSTILE_MODEL): (Shape(2.0), Shape(1.5, 4.0)), **SHAPES}
 
 
 @pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
-    monkeypatch.delenv("BENCH_VIEW_ONLY", raising=False)
-    # A worker seems to hold the folder, so that nothing is measured behind a test.
-    with (tmp_path / "worker.lock").open("w") as lock, Store() as store:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield store
+def store(held_folder: Path) -> Iterator[Store]:
+    with Store() as opened:
+        yield opened
 
 
 def hostile_runs(store: Store) -> list[Run]:

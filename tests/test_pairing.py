@@ -15,12 +15,6 @@ from tests.planted import COMPILE, EAGER, Shape, plant_run, planted_experiment
 EXACT = {"process_scatter": 0.0, "epoch_scatter": 0.0, "wait_share": 0.0}
 
 
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "bench.db") as opened:
-        yield opened
-
-
 def compared(store: Store, baseline: Variant = EAGER) -> pairing.Comparisons:
     runs = store.runs()
     epochs = store.epochs([run.number for run in runs])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,6 @@ from bench_core.store import Store
 from tests.planted import COMPILE, EAGER, Shape, planted_experiment
 
 EXACT = {"process_scatter": 0.0, "epoch_scatter": 0.0, "wait_share": 0.0}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "bench.db") as opened:
-        yield opened
 
 
 def pairs_of(store: Store, **grid: Any) -> tuple[Comparison, ...]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -24,12 +22,6 @@ from bench_core.progress import (
 from bench_core.spec import Execution, Experiment, Variant
 from bench_core.store import Store
 from tests.planted import plant_run, planted_experiment
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "bench.db") as store:
-        yield store
 
 
 def measured(store: Store, experiment: Experiment) -> list[Measured]:

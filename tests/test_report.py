@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from bench_core import pairing
+from bench_core import pair_figures, pairing
 from bench_core.diagnosis import diagnose
 from bench_core.doubts import doubts_of_pair
 from bench_core.measured import Measured, measure
 from bench_core.pairing import Axis, Comparisons, LeftOut
-from bench_core.report import report_html, saved_figure
+from bench_core.report import report_html
 from bench_core.spec import Rung, Variant
 from bench_core.store import Store
 from pages.parts.comparison_charts import of_any_size
 from pages.parts.report_button import report_of as made_report
-from tests.planted import COMPILE, EAGER, planted_experiment
+from tests.planted import COMPILE, EAGER, measured_in, planted_experiment
 
 SCRIPT = "<script>alert(1)</script>"
 END = "</script><img src=x onerror=alert(1)>"
@@ -71,18 +71,6 @@ class Page(HTMLParser):
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "bench.db") as opened:
-        yield opened
-
-
-def measured_in(store: Store) -> list[Measured]:
-    runs = store.runs()
-    epochs = store.epochs([run.number for run in runs])
-    return [measure(run, epochs[run.number]) for run in runs]
 
 
 def report_of(found: Comparisons, **more: Any) -> Page:
@@ -210,7 +198,7 @@ def test_a_break_even_far_beyond_the_measured_iterations_is_on_the_chart(store: 
     [pair] = pairing.comparisons(measured_in(store)).pairs
     assert pair.break_even_cold and pair.break_even_cold.epoch
     assert pair.break_even_cold.epoch > 4 * 120
-    figure, caption = saved_figure(pair, "")
+    figure, caption = pair_figures.saved(pair, "")
     furthest = max(max(line.x) for line in figure.data if line.x is not None and len(line.x))
     assert furthest >= pair.break_even_cold.epoch
     assert "with the 95 % band" in caption

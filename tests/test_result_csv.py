@@ -7,7 +7,6 @@ import io
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -68,12 +67,6 @@ def epoch(number: int, **fields: object) -> Epoch:
         "loss": 2.5,
     }
     return Epoch(**{**values, **fields})
-
-
-@pytest.fixture
-def store(tmp_path: Path):
-    with Store(tmp_path / "bench.db") as store:
-        yield store
 
 
 def queue(store: Store, label: str = "", repeats: int = 1) -> list[Run]:

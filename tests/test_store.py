@@ -36,12 +36,6 @@ def epoch(number: int, **changed) -> Epoch:
     return Epoch(**{**fields, **changed})
 
 
-@pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "bench.db") as opened:
-        yield opened
-
-
 def test_an_experiment_is_queued_once_however_often_it_is_sent(store):
     sent = experiment()
     assert store.queue(sent)

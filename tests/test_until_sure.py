@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +15,6 @@ from bench_core.until_sure import outcome_text, spare_runs
 from tests.planted import SHAPES, Shape, plant_run, planted_experiment
 
 MODEL = ("T4", "resnet101")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(tmp_path / "bench.db") as opened:
-        yield opened
 
 
 def cell(store: Store, experiment: Experiment, number: int = 0) -> list[Measured]:

@@ -12,7 +12,7 @@ from bench_core.pairing import Comparisons
 from bench_core.sizes import pays_text, sizes_that_pay
 from bench_core.units import EN_DASH, NO_BREAK, count_text, percent_interval_text
 from pages.parts.comparison_words import answer, vary_in_size_only
-from pages.parts.kinds import kind_of, workload_words
+from pages.parts.kinds import kind_of
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Answer:
         """
         work = self.lead.workload
         if not self.of_sizes:
-            return workload_words(work)
+            return work.words
         sizes = [pair.workload.batch_size for pair in self.pairs]
         ends = f"{count_text(min(sizes))}{EN_DASH}{count_text(max(sizes))}"
         return [f"n{NO_BREAK}={NO_BREAK}{ends}"]

@@ -14,7 +14,7 @@ from pages.parts import comparison_latency as latency
 from pages.parts.comparison_projection import projection_card
 from pages.parts.comparison_table import facts_card, matrix_card
 from pages.parts.comparison_words import vary_in
-from pages.parts.diagnosis_card import diagnosis_card, parts_card
+from pages.parts.diagnosis_card import diagnosis_card, parts_card, with_stored_steps
 from pages.parts.planner_card import planner_card
 
 Card = Callable[[], None]
@@ -34,8 +34,9 @@ def cards_of(
         cards = _of_training(chosen, pairs, machines, view, log)
     else:
         cards = _of_inference(chosen, pairs, machines)
+    stepped = with_stored_steps(chosen, store)
     if not chosen.workload.is_function:  # it has no parts
-        cards.append(partial(parts_card, chosen, store))
+        cards.append(partial(parts_card, stepped))
     # The matrix is of one batch size and one variant: those of the chosen pair.
     alike = [pair for pair in pairs if like(pair.candidate.runs[0].run, chosen)]
     failed = [
@@ -47,7 +48,7 @@ def cards_of(
     if len(alike) > 1 or failed:
         cards.append(partial(matrix_card, chosen, alike, failed, machines))
     if "side" not in chosen.axis:  # equal arms are worth nothing
-        cards.append(partial(diagnosis_card, chosen, store))
+        cards.append(partial(diagnosis_card, stepped, store))
         cards.append(partial(_worth, chosen))
     if chosen.unit == "epoch":
         cards.append(partial(charts.epochs_card, chosen, log))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
 import streamlit as st
 
-from bench_core import figures
-from bench_core.chart_frame import CONFIG, machine_styles, on_log_axes
+from bench_core import figures, pair_figures
+from bench_core.chart_frame import CONFIG, on_log_axes
 from bench_core.chart_titles import epochs_title, training_caption
 from bench_core.comparison import Comparison
 from bench_core.loss_figure import loss_by_epoch
@@ -29,10 +28,6 @@ from pages.parts.comparison_words import (
 from pages.parts.text import plain
 
 HEIGHT = 290
-MANY_ITERATIONS = 100_000
-# A projection much longer than the measured epochs would flatten them. Iterations are cheap: a
-# break-even far beyond the few that were measured is the usual answer.
-LONGEST_PROJECTION = {"epoch": 4.0, "iteration": float("inf")}
 
 
 def chart_card(
@@ -51,25 +46,8 @@ def chart_card(
 def speedup_card(chosen: Comparison, pairs: Sequence[Comparison], machines: Sequence[str]) -> None:
     """Speedup by size, a line a machine; the chosen pair's model, precision and arm."""
     alike = of_any_size(chosen, pairs)
-    points = []
-    for pair in alike:
-        speedup = pair.speedup
-        ends = (speedup.low, speedup.high)
-        batch = pair.workload.batch_size
-        points.append(figures.SpeedupPoint(pair.machine, batch, speedup.ratio, *ends))
-    first_looks = any(pair.speedup.kind == "first look" for pair in alike)
-    caption = f"{chosen.workload.model}, {chosen.candidate.name}: speedup " + (
-        "with 95 % interval. Hollow: a first look without one."
-        if first_looks
-        else "with 95 % interval; above 1 is faster."
-    )
-    mine = [pair for pair in alike if pair.machine == chosen.machine]
-    title = batch_title(mine, absolute=False)
-    styles = machine_styles(machines)
-    noise = (math.exp(-chosen.floor), math.exp(chosen.floor)) if chosen.floor else None
-    if noise:
-        caption += f" Grey band: {chosen.machine}'s own noise (A/A)."
-    figure = figures.speedup_by_batch(points, styles, noise=noise, title=title)
+    title = batch_title([pair for pair in alike if pair.machine == chosen.machine], absolute=False)
+    figure, caption = pair_figures.speedup_by_size(chosen, alike, machines, title)
     figure.update_xaxes(title_text=size_word(chosen))
     figure.update_xaxes(ticktext=[count_text(size) for size in figure.layout.xaxis.tickvals])
     chart_card(title, caption, figure, "by_batch")
@@ -114,25 +92,8 @@ def size_word(pair: Comparison) -> str:
 
 def saved_card(chosen: Comparison) -> None:
     """Seconds saved against the baseline, from a cold and from a warm cache."""
-    starts = (figures.Saved.from_cold(chosen), figures.Saved.of(chosen, "warm"))
-    curves = [curve for curve in starts if curve]
-    if not curves and (every := figures.Saved.of(chosen, None)):
-        curves = [every]
-    measured = max(len(curve.seconds) for curve in curves)
-    evens = [curve.even.epoch for curve in curves if curve.even and curve.even.epoch]
-    longest = LONGEST_PROJECTION[chosen.unit] * measured
-    reach = [even * 1.15 for even in evens if even <= longest]
     title = even_title(chosen)
-    figure = figures.seconds_saved(
-        curves,
-        baseline=chosen.baseline.name,
-        epochs=round(max([measured, *reach])),
-        title=title,
-    )
-    if max([measured, *reach]) >= MANY_ITERATIONS:
-        figure.update_xaxes(tickformat="~s")  # 1M: whole numbers would run into each other
-    band = ", with the 95 % band" if curves[0].outlook else ""
-    caption = training_caption("Seconds saved so far against the baseline", _runs(chosen), band)
+    figure, caption = pair_figures.saved(chosen, title)
     chart_card(title, caption, figure, "over_epochs")
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from bench_core.ladder import HEAD, Step, rows
 from bench_core.units import seconds_text
-from pages.parts.kinds import model_text, workload_words
+from pages.parts.kinds import model_text
 from pages.parts.text import plain
 
 
@@ -51,4 +51,4 @@ def ladder_text(steps: Sequence[Step]) -> str:
 
 def _where(step: Step) -> str:
     work = step.run.workload
-    return ", ".join([model_text(work.model), *workload_words(work)[:1]])
+    return ", ".join([model_text(work.model), *work.words[:1]])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import streamlit as st
 
-from bench_core.pairing import LeftOut
-from bench_core.run import Run
+from bench_core.pairing import Comparisons
 from pages.parts.run_table import ROWS_WITHOUT_SCROLLING
 from pages.parts.text import plain
 
@@ -16,17 +14,13 @@ MOST_LEFT_OUT = 100
 
 
 @st.dialog("Runs that are left out", width="large")
-def left_out_dialog(left_out: Sequence[LeftOut]) -> None:
-    show_left_out(left_out)
+def left_out_dialog(found: Comparisons) -> None:
+    show_left_out(found)
 
 
-def show_left_out(left_out: Sequence[LeftOut]) -> None:
+def show_left_out(found: Comparisons) -> None:
     """Escaped cells, which wrap: reasons hold words of compilers and of users' files."""
-    alike: dict[tuple[str, str, str], list[Run]] = {}
-    for left in left_out:
-        first = left.runs[0]
-        alike.setdefault((first.title, first.machine, left.reason), []).extend(left.runs)
-    rows = list(alike.items())
+    rows = found.left_out_alike
     height: Literal["content"] | int = "content" if len(rows) <= ROWS_WITHOUT_SCROLLING else 480
     with st.container(height=height, border=False):
         st.table(
@@ -36,7 +30,7 @@ def show_left_out(left_out: Sequence[LeftOut]) -> None:
                     "What": plain(f"{title} on {machine}" if machine else title),
                     "Why": plain(reason),
                 }
-                for (title, machine, reason), runs in rows[:MOST_LEFT_OUT]
+                for title, machine, reason, runs in rows[:MOST_LEFT_OUT]
             ],
             border="horizontal",
             hide_index=True,

@@ -23,7 +23,6 @@ from bench_core.units import (
     ratio_text,
     seconds_text,
 )
-from pages.parts.kinds import workload_words
 
 
 def answer(found: Comparisons) -> tuple[str, str]:
@@ -139,7 +138,7 @@ def variant_of(pair: Comparison) -> str:
 
 def cell_name(pair: Comparison) -> str:
     """`resnet101 on T4, batch 16`: what both arms share."""
-    words = [word for word in workload_words(pair.workload) if word not in pair.candidate.name]
+    words = [word for word in pair.workload.words if word not in pair.candidate.name]
     return ", ".join([f"{pair.workload.model} on {pair.machine}", *words])
 
 

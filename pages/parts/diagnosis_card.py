@@ -26,7 +26,7 @@ from bench_core.spec import new_id
 from bench_core.store import Store
 from bench_core.time_parts import Parts, parts, step_shares
 from bench_core.units import counted, estimate_text, seconds_text
-from pages.parts.estimates import known_runs
+from pages.parts.estimates import known_runs, ran_on
 from pages.parts.measured import measured_runs
 from pages.parts.text import plain
 
@@ -36,7 +36,7 @@ BAR_HEIGHT = 46
 
 
 def diagnosis_card(pair: Comparison, store: Store) -> None:
-    """The causes in order, each with what would show its effect."""
+    """The causes in order, each with what would show its effect. Needs `with_stored_steps`."""
     if pair.overridden:
         with st.container(border=True, height="stretch"):
             st.markdown(
@@ -44,7 +44,7 @@ def diagnosis_card(pair: Comparison, store: Store) -> None:
                 "each of these did cannot be told apart."
             )
         return
-    pair, others = with_others(pair, store)
+    others = others_of(pair, store)
     causes = diagnose(pair, others)
     faster = pair.differs and pair.speedup.ratio > 1
     with st.container(border=True, gap="small", height="stretch"):
@@ -68,10 +68,9 @@ def diagnosis_card(pair: Comparison, store: Store) -> None:
                     _draw(cause, pair, store, known, here)
 
 
-def with_others(pair: Comparison, store: Store) -> tuple[Comparison, list[Measured]]:
-    """What a diagnosis reads: the pair with single steps, and all runs, testing counted alike."""
-    counts_testing = pair.candidate.runs[0].evaluation
-    return _with_steps(pair, store), measured_runs(store, store.runs(), counts_testing)
+def others_of(pair: Comparison, store: Store) -> list[Measured]:
+    """What a diagnosis reads besides: all runs, testing counted as in the pair's."""
+    return measured_runs(store, store.runs(), pair.candidate.runs[0].evaluation)
 
 
 def _draw(
@@ -93,7 +92,7 @@ def _draw(
         if not offered or os.environ.get("BENCH_VIEW_ONLY") == "1":
             return
         with st.container(horizontal=True):
-            if here is None or not _ran_on(pair, here):
+            if here is None or not ran_on(pair.candidate.runs[0].run, here):
                 _commands(offered, pair)
                 return
             for remedy in offered:
@@ -146,24 +145,14 @@ def _button(
         st.switch_page(PAGES / "live.py", query_params={"experiment": experiment.id})
 
 
-def _ran_on(pair: Comparison, here: Capabilities) -> bool:
-    """Whether this machine is known to be the pair's."""
-    ran = pair.candidate.runs[0].run.environment
-    return ran is not None and (ran.cpu_name, ran.memory_bytes) == (
-        here.cpu_name,
-        here.memory_bytes,
-    )
-
-
 def _lack(remedy: Remedy, here: Capabilities) -> str:
     """The first thing of its runs that this machine cannot do; empty when it can all."""
     lacks = (lack for run in remedy.experiment.runs() for lack in capabilities.check(run, here))
     return next(lacks, "")
 
 
-def parts_card(pair: Comparison, store: Store) -> None:
+def parts_card(pair: Comparison) -> None:
     """The chart of where the time goes: both arms, and the profiled step of the baseline."""
-    pair = _with_steps(pair, store)
     before, after = parts(pair.baseline), parts(pair.candidate)
     shares = step_shares(pair.baseline)
     title = parts_title(pair, before, after)
@@ -193,6 +182,6 @@ def _caption(
     return " ".join(words).replace("%", "\u00a0%")
 
 
-def _with_steps(pair: Comparison, store: Store) -> Comparison:
+def with_stored_steps(pair: Comparison, store: Store) -> Comparison:
     numbers = [m.run.number for arm in (pair.baseline, pair.candidate) for m in arm.runs]
     return with_steps(pair, store.epochs(numbers, steps=True))

@@ -31,11 +31,12 @@ def known_peaks(store: Store, here: Capabilities | None) -> dict[RunSpec, int]:
 
 
 def _newest(store: Store, here: Capabilities | None) -> list[Measured]:
-    ended = [run for run in store.runs(statuses=("done",)) if here is None or _ran_on(run, here)]
+    ended = [run for run in store.runs(statuses=("done",)) if here is None or ran_on(run, here)]
     return measured_runs(store, ended[-MOST_RUNS:])
 
 
-def _ran_on(run: Run, here: Capabilities) -> bool:
+def ran_on(run: Run, here: Capabilities) -> bool:
+    """Whether this machine is known to be the run's."""
     ran = run.environment
     return ran is not None and (ran.cpu_name, ran.memory_bytes) == (
         here.cpu_name,

@@ -1,5 +1,4 @@
-"""What a workload is called: its kind, which is never mixed with another in one answer, and what
-else its runs are told apart by."""
+"""What a workload is called: its kind is never mixed with another in one answer."""
 
 from __future__ import annotations
 
@@ -18,11 +17,3 @@ def kind_of(work: Workload) -> str:
 def model_text(model: str) -> str:
     """Without the kind, which is plain from elsewhere: `sin_cos`."""
     return model.removeprefix("function:")
-
-
-def workload_words(work: Workload) -> list[str]:
-    """`batch 16`; `batch 16`, `bf16`, `channels_last`; in inference `batch 1`, `fp32`."""
-    words = [work.size_text, *work.unusual.values()]
-    if kind_of(work) == "Inference" and "precision" not in work.unusual:
-        words.insert(1, work.precision)
-    return words

@@ -219,10 +219,7 @@ def cell_names(experiment: Experiment, runs: Sequence[Run]) -> dict[int, str]:
 def stored_floors() -> Floors:
     """How far equal arms may lie apart, by all that is stored: only the runs of such are read."""
     with Store() as store:
-        equal = [one for one in store.experiments() if any(rung.side for rung in one.rungs)]
-        return noise_floors(
-            one for experiment in equal for one in measured_runs(store, store.runs(experiment.id))
-        )
+        return noise_floors(measured_runs(store, store.equal_arms()))
 
 
 def cell_of(reading: Reading, name: str) -> Cell:

@@ -16,7 +16,7 @@ from bench_core.report import report_html
 from bench_core.store import Store
 from pages.parts.comparison_charts import of_any_size
 from pages.parts.comparison_words import answer
-from pages.parts.diagnosis_card import with_others
+from pages.parts.diagnosis_card import others_of, with_stored_steps
 
 
 def report_button(
@@ -53,7 +53,7 @@ def report_of(
 ) -> str:
     """The HTML. `plan`: epochs (iterations) a start, starts a day, whether they share a cache."""
     with Store() as store:
-        causes = diagnose(*with_others(chosen, store))
+        causes = diagnose(with_stored_steps(chosen, store), others_of(chosen, store))
     # Equal arms are worth nothing.
     value = None if "side" in chosen.axis else worth(chosen, *plan)
     return report_html(

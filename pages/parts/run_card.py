@@ -21,7 +21,6 @@ from bench_core.spec import COMPILES, EXECUTION_WORDS
 from bench_core.units import bytes_text, count_text, counted, rate_text, seconds_text
 from pages.parts.comparison_words import parity_text
 from pages.parts.doubt_words import doubt_line
-from pages.parts.kinds import workload_words
 from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
 
@@ -30,7 +29,7 @@ CHART_HEIGHT = 220
 
 def run_card(one: Measured) -> None:
     run, work = one.run, one.run.spec.workload
-    facts = [work.model, run.spec.variant.name, run.machine, *workload_words(work)]
+    facts = [work.model, run.spec.variant.name, run.machine, *work.words]
     with st.container(border=True, gap="small"):
         title = " · ".join(plain(fact) for fact in facts if fact)
         label = run.spec.measurement.label
