@@ -109,7 +109,7 @@ def differences(claim: Claim, run: Run) -> dict[str, tuple[str, str]]:
     """What the run differs in from the claim's conditions: by name the run's and the claim's."""
     work, ran = run.spec.workload, run.environment
     device = "CPU" if run.spec.device == "cpu" else (ran.device_name if ran else run.spec.device)
-    flags = ran.cpu_isa if ran else ""
+    flags = (ran and ran.cpu_isa) or ""
     # By the name of the fact: how it is called, the run's value, the claim's, whether they agree.
     conditions: dict[str, tuple[str, object, Sequence[object], bool]] = {
         "task": ("task", work.task, [claim.task], claim.task in ("any", work.task)),
@@ -119,7 +119,7 @@ def differences(claim: Claim, run: Run) -> dict[str, tuple[str, str]]:
             "device",
             device,
             claim.devices,
-            claim.takes_device(run.spec.device, ran.device_name if ran else ""),
+            claim.takes_device(run.spec.device, (ran and ran.device_name) or ""),
         ),
         "cpu_isa": ("vector instructions", flags, claim.isa, claim.takes_isa(flags)),
         **{
@@ -161,7 +161,7 @@ def conditions_text(pairs: Sequence[Comparison]) -> str:
 
 def _machine(pair: Comparison) -> str:
     ran = pair.candidate.runs[0].run.environment
-    if ran is None or pair.device == "cpu" or pair.machine in ran.device_name:
+    if not (ran and ran.device_name) or pair.device == "cpu" or pair.machine in ran.device_name:
         return pair.machine
     return f"{pair.machine} ({ran.device_name})"
 

@@ -283,7 +283,7 @@ def desktop_against_server(claim: Claim, found: Evidence) -> Judgement | None:
     for pair in found.pairs:
         ran = pair.candidate.runs[0].run.environment
         for side, kind in zip(sides, (SERVER_GPU, DESKTOP_GPU), strict=True):
-            if ran and kind.search(ran.device_name):
+            if ran and kind.search(ran.device_name or ""):
                 side[pair.workload].append(pair)
     if not any(sides):
         return None

@@ -48,7 +48,7 @@ class Comparison:
     device: str
     machine: str
     machine_id: str
-    torch: str
+    torch: str | None
     baseline: Arm
     candidate: Arm
     axis: tuple[str, ...] = ("variant",)
@@ -195,7 +195,7 @@ class Comparison:
     @property
     def model_text(self) -> str:
         """`resnet50`, `resnet50 (bf16, channels_last)`: with what both arms have of the unusual."""
-        model = self.workload.model.removeprefix("function:")
+        model = self.workload.model_name
         unusual = [w for name, w in self.workload.unusual.items() if name not in self.axis]
         return f"{model} ({', '.join(unusual)})" if unusual else model
 

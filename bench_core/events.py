@@ -40,32 +40,36 @@ Phase = Literal[
 
 
 class Environment(Frozen):
-    """Where the run happens, read in the process that measures. Bytes and MHz as named."""
+    """Where the run happens, read in the process that measures. Bytes and MHz as named.
+
+    A measuring process states all but what its kind of device lacks. Of an imported run nothing
+    else than the machine may be known.
+    """
 
     event: Literal["environment"] = "environment"
     machine: str
     machine_id: str
-    device_name: str
+    device_name: str | None = None
     compute_capability: str | None = None
     multiprocessors: int | None = None
     device_memory_bytes: int | None = None
     cuda: str | None = None
     cudnn: str | None = None
     driver: str | None = None
-    cpu_name: str
-    cpu_cores: int
-    cpu_affinity: int
-    cpu_isa: str
-    memory_bytes: int
-    torch: str
-    torchvision: str
-    python: str
-    os: str
-    threads: int
+    cpu_name: str | None = None
+    cpu_cores: int | None = None
+    cpu_affinity: int | None = None
+    cpu_isa: str | None = None
+    memory_bytes: int | None = None
+    torch: str | None = None
+    torchvision: str | None = None
+    python: str | None = None
+    os: str | None = None
+    threads: int | None = None
     tf32_convolution: bool | None = None
     tf32_matmul: bool | None = None
     compiler: str | None = None
-    bench_version: str
+    bench_version: str | None = None
 
 
 class PhaseStarted(Frozen):
@@ -116,6 +120,18 @@ class CompileWindow(Frozen):
     iteration: int | None = None
 
 
+class StepSummary(Frozen):
+    """What a results file keeps of a training epoch's single steps. Seconds."""
+
+    count: int
+    sum: float
+    min: float
+    p5: float
+    p50: float
+    p95: float
+    max: float
+
+
 class Epoch(Frozen):
     """One pass over the data. `wall_seconds` excludes the evaluation.
 
@@ -125,6 +141,8 @@ class Epoch(Frozen):
     In inference it is a block of iterations: as many as fit into about half a second, and
     `step_seconds` are their latencies by the wall clock, the device's work waited for. On a GPU
     `device_seconds` are the same iterations by the device's own events.
+
+    `steps` stands in an imported epoch whose file sums its steps up instead of naming them.
     """
 
     event: Literal["epoch"] = "epoch"
@@ -144,6 +162,7 @@ class Epoch(Frozen):
     peak_reserved_bytes: int | None = None
     foreign_cpu_share: float | None = None
     device_seconds: tuple[float, ...] = ()
+    steps: StepSummary | None = None
 
 
 class Activity(Frozen):

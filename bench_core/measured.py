@@ -40,6 +40,11 @@ class Measured:
     evaluation: bool = False
 
     @property
+    def begun(self) -> bool:
+        """Whether there is anything of it: an epoch, or what its source states in their place."""
+        return bool(self.epochs) or self.run.stated is not None
+
+    @property
     def unit(self) -> str:
         return self.run.spec.workload.unit
 
@@ -92,8 +97,13 @@ def measure(run: Run, epochs: Sequence[Epoch], evaluation: bool = False) -> Meas
     """Find the run's steady state. A run without an epoch has none, and the reason.
 
     `evaluation`: count the testing after each epoch too, as the article did; else it is left out.
+    A run whose source states its steady seconds has those, without single times.
     """
     unit = run.spec.workload.unit
+    stated = run.stated
+    if stated and not epochs:
+        steady = stats.SteadyState(0, stated.steady_seconds, None, 0, None)
+        return Measured(run, (), steady, stated.start_seconds)
     if not epochs:
         steady = stats.SteadyState(None, None, None, 0, f"No {unit} was measured.")
         return Measured(run, (), steady, None)

@@ -164,7 +164,7 @@ def _useless(one: Measured) -> str:
         return f"{run.status}: not ended yet"
     if run.status == "failed":
         return f"failed: {run.failure}. {run.reason}"
-    if not one.epochs:
+    if not one.begun:
         return f"{run.status}: {run.reason or 'nothing was measured'}"
     if run.activity and _compiled_nothing(run):
         return (
@@ -224,7 +224,7 @@ def _pair(baseline: Arm, candidate: Arm, names: tuple[str, ...], floors: Floors)
         device=spec.device,
         machine=run.machine,
         machine_id=machine_id,
-        torch=environment.torch if environment else "",
+        torch=environment.torch if environment else None,
         baseline=baseline,
         candidate=candidate,
         axis=names,

@@ -133,7 +133,7 @@ def parts_title(pair: Comparison, before: Parts, after: Parts) -> str:
     )
     if round(100 * abs(saved[part])) == 0:
         change = f"{pair.candidate.name} changes none of it"
-    model = pair.workload.model.removeprefix("function:")
+    model = pair.workload.model_name
     return f"{model}, {pair.baseline.name} on {pair.machine}: {where}; {change}"
 
 

@@ -60,7 +60,7 @@ def worth(pair: Comparison, count: int, starts: int, shared: bool) -> Worth:
     half = (ends.high - ends.low) / 2 if ends else max(SCATTER * whole, noise or 0.0)
     on_noise = noise is not None and starts * abs(after - before) <= noise
     told = _verdict(saved, ends, half, on_noise)
-    model = pair.workload.model.removeprefix("function:")
+    model = pair.workload.model_name
     each = f"{counted(count, pair.unit)}{' each' if starts > 1 else ''}"
     answer = (
         f"{model} on {pair.machine}, {arm.name} instead of {pair.baseline.name}, "

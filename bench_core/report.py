@@ -142,7 +142,8 @@ def report_html(
 def _stamp(runs: Sequence[Measured], address: str, now: float | None) -> str:
     """`Report of 2 December 2026, version 1a2b3c of the measuring program`."""
     date = time.strftime("%Y-%m-%d %H:%M", time.localtime(now))
-    versions = {m.run.environment.bench_version for m in runs if m.run.environment}
+    ran = [m.run.environment for m in runs if m.run.environment]
+    versions = {one.bench_version for one in ran if one.bench_version}
     words = [f"Report of {date}"]
     if versions:
         words.append(f"measured with version {', '.join(sorted(versions))}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bench_core.events import Activity, Aftermath, Environment, Prepared
+from bench_core.source import Source, Stated
 from bench_core.spec import RunSpec
 
 Status = Literal["queued", "running", "done", "stopped", "interrupted", "failed"]
@@ -21,6 +22,9 @@ class Run:
     facts of the spec and the environment that the source of an imported run does not state: what
     stands there is a default, and no statement. `cell` tells the runs of an experiment apart that
     are not held against each other: its arms and their repeats share one.
+
+    `import_id` names the import that brought a run here; `source` is the file it comes from, and
+    `stated` what that says in the place of epochs, for a run that has none.
 
     `phase` is `waiting` with a `phase_epoch`, the epochs so far, while another arm of its round has
     its turn; without one while another measurement occupies the machine.
@@ -52,6 +56,9 @@ class Run:
     protocol_note: str | None = None
     unstated: tuple[str, ...] = ()
     cell: int | None = None
+    import_id: str | None = None
+    source: Source | None = None
+    stated: Stated | None = None
 
     @property
     def waits_for_its_turn(self) -> bool:
@@ -72,4 +79,4 @@ class Run:
 
     def _title(self, variant: str) -> str:
         work = self.spec.workload
-        return f"{work.model.removeprefix('function:')}, {variant}, {work.size_text}"
+        return f"{work.model_name}, {variant}, {work.size_text}"

@@ -149,6 +149,9 @@ DEVICE_NAME = re.compile(r"cpu|mps|cuda:\d+")
 MODEL_NAME = re.compile(
     r"torchvision:[A-Za-z0-9_]+|timm:[A-Za-z0-9_.\-]+|file:[^/\\]+\.py|function:[^/\\]+\.py"
 )
+# Models that were measured by other tools, as their files call them: results of them are imported,
+# and nothing here can build them.
+FOREIGN_MODEL = re.compile(r"(torchbench|huggingface|other):[^\x00-\x1f\x7f]{1,200}")
 
 # Below so many runs an arm there is no interval whose width could be judged.
 FEWEST_UNTIL_SURE = 3
@@ -205,7 +208,7 @@ class Workload(Frozen):
         short = model.removeprefix("torchvision:")
         if short in NAMED_MODELS or short in NAMED_FUNCTIONS:
             return short
-        if not MODEL_NAME.fullmatch(model):
+        if not MODEL_NAME.fullmatch(model) and not FOREIGN_MODEL.fullmatch(model):
             known = ", ".join((*NAMED_MODELS, *NAMED_FUNCTIONS))
             raise ValueError(
                 f"model must be one of {known}, torchvision:NAME, timm:NAME, file:NAME.py or "
@@ -304,6 +307,16 @@ class Workload(Frozen):
     @property
     def is_function(self) -> bool:
         return self.model.startswith("function:")
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether only a results file knows this model, so that it cannot be measured here."""
+        return FOREIGN_MODEL.fullmatch(self.model) is not None
+
+    @property
+    def model_name(self) -> str:
+        """The model as a person calls it: without `function:` and `other:`."""
+        return self.model.removeprefix("function:").removeprefix("other:")
 
     @property
     def size_text(self) -> str:
@@ -628,7 +641,12 @@ class Experiment(Frozen):
                 f"until_sure needs repeats of at least {FEWEST_UNTIL_SURE}, the most runs of an "
                 f"arm there may be, got {self.repeats}; allow more repeats"
             )
-        self.runs()
+        for run in self.runs():
+            if run.workload.is_foreign:
+                raise ValueError(
+                    f"model {run.workload.model!r} is known from imported results only and cannot "
+                    "be measured here; choose a model of torchvision, timm or a file"
+                )
         if any(rung.side for rung in self.rungs) and self.axis != ("side",):
             raise ValueError(
                 "side tells equal arms apart, A and B, but these rungs differ in "

@@ -191,12 +191,13 @@ def launch_bound(case: Case) -> Iterator[Cause]:
 
 def threads(case: Case) -> Iterator[Cause]:
     environment = case.pair.candidate.runs[0].run.environment
-    if environment is None or environment.threads <= environment.cpu_affinity:
+    used = environment and environment.threads
+    cores = environment and environment.cpu_affinity
+    if not used or not cores or used <= cores:
         return
-    cores = environment.cpu_affinity
     yield Cause(
         kind="threads",
-        title=f"{counted(environment.threads, 'thread')} on {counted(cores, 'core')}",
+        title=f"{counted(used, 'thread')} on {counted(cores, 'core')}",
         text="More threads than cores take turns on them, in both arms. Not priced.",
         sure="not priced",
         seconds=None,

@@ -13,15 +13,26 @@ import time
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import TypeAdapter
 
-from bench_core.events import Activity, Aftermath, CompileWindow, Environment, Epoch, Prepared
+from bench_core.events import (
+    Activity,
+    Aftermath,
+    CompileWindow,
+    Environment,
+    Epoch,
+    Prepared,
+    StepSummary,
+)
+from bench_core.imported import Import, Imported, ImportedRun
 from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run, Status
+from bench_core.source import Source, Stated
 from bench_core.spec import Experiment, Frozen, RunSpec, SpecError, new_id
 
 # Append only: the file's user_version says how many of these it has seen.
@@ -86,6 +97,36 @@ MIGRATIONS = (
     ALTER TABLE runs ADD COLUMN unstated TEXT NOT NULL DEFAULT '[]';
     """,
     "ALTER TABLE runs ADD COLUMN cell INTEGER",
+    """
+    CREATE TABLE imports (
+        id TEXT PRIMARY KEY,
+        at REAL NOT NULL,
+        file TEXT NOT NULL,
+        sha256 TEXT NOT NULL UNIQUE,
+        family TEXT NOT NULL,
+        rows INTEGER NOT NULL,
+        runs INTEGER NOT NULL
+    );
+    CREATE TABLE machines (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL,
+        came_as TEXT NOT NULL,
+        label TEXT NOT NULL,
+        price_per_hour REAL,
+        UNIQUE (id, came_as)
+    );
+    INSERT INTO machines (id, came_as, label)
+        SELECT machine_id, machine, machine FROM (
+            SELECT json_extract(environment, '$.machine_id') AS machine_id,
+                json_extract(environment, '$.machine') AS machine, min(number) AS first
+            FROM runs WHERE environment IS NOT NULL GROUP BY 1, 2
+        ) ORDER BY first;
+    ALTER TABLE runs ADD COLUMN import_id TEXT REFERENCES imports (id) ON DELETE CASCADE;
+    ALTER TABLE runs ADD COLUMN source TEXT;
+    ALTER TABLE runs ADD COLUMN stated TEXT;
+    ALTER TABLE epochs ADD COLUMN steps TEXT;
+    CREATE INDEX runs_by_import ON runs (import_id)
+    """,
 )
 
 PARTS: dict[str, type[Frozen]] = {
@@ -94,17 +135,29 @@ PARTS: dict[str, type[Frozen]] = {
     "prepared": Prepared,
     "activity": Activity,
     "aftermath": Aftermath,
+    "source": Source,
+    "stated": Stated,
 }
 RUN_COLUMNS = ", ".join(Run.__slots__)
 EPOCH_COLUMNS = (
     "epoch, started_at, wall_seconds, data_wait_seconds, compile_seconds, compile_windows, "
     "samples, loss, evaluation_seconds, evaluation_compile_seconds, accuracy, peak_memory_bytes, "
-    "peak_reserved_bytes, foreign_cpu_share"
+    "peak_reserved_bytes, foreign_cpu_share, steps"
 )
 STEP_COLUMNS = "step_seconds, device_seconds"
 REPEAT = "json_extract(spec, '$.measurement.repeat')"
 PROTOCOL = "json_extract(spec, '$.measurement.protocol')"
 _windows = TypeAdapter(tuple[CompileWindow, ...])
+ADD_EPOCH = f"""
+    INSERT INTO epochs (run_number, {EPOCH_COLUMNS}, {STEP_COLUMNS}) VALUES (?{", ?" * 17})
+"""
+# Of an imported run; the rest is of a run that is measured here.
+IMPORTED_COLUMNS = (
+    "id, experiment_id, spec, status, failure, reason, phase, created_at, started_at, ended_at, "
+    "priming_seconds, environment, prepared, activity, aftermath, round, protocol_note, unstated, "
+    "source, stated, import_id"
+)
+ADD_IMPORTED = f"INSERT INTO runs ({IMPORTED_COLUMNS}) VALUES (?{', ?' * 20}) RETURNING number"
 
 
 class StoreError(RuntimeError):
@@ -317,9 +370,11 @@ class Store:
         self._execute("UPDATE runs SET compiling_since = ? WHERE number = ?", (since, number))
 
     def set_environment(self, number: int, environment: Environment) -> None:
-        self._execute(
-            "UPDATE runs SET environment = ? WHERE number = ?", (environment.to_json(), number)
-        )
+        with self._transaction():
+            labelled = self._labelled(environment)
+            self._execute(
+                "UPDATE runs SET environment = ? WHERE number = ?", (labelled.to_json(), number)
+            )
 
     def set_prepared(self, number: int, prepared: Prepared) -> None:
         self._execute("UPDATE runs SET prepared = ? WHERE number = ?", (prepared.to_json(), number))
@@ -336,29 +391,7 @@ class Store:
         self._execute("UPDATE runs SET priming_seconds = ? WHERE number = ?", (seconds, number))
 
     def add_epoch(self, number: int, epoch: Epoch) -> None:
-        self._execute(
-            f"INSERT INTO epochs (run_number, {EPOCH_COLUMNS}, {STEP_COLUMNS}) "
-            f"VALUES (?{', ?' * 16})",
-            (
-                number,
-                epoch.epoch,
-                epoch.started_at,
-                epoch.wall_seconds,
-                epoch.data_wait_seconds,
-                epoch.compile_seconds,
-                _windows.dump_json(epoch.compile_windows).decode(),
-                epoch.samples,
-                epoch.loss,
-                epoch.evaluation_seconds,
-                epoch.evaluation_compile_seconds,
-                epoch.accuracy,
-                epoch.peak_memory_bytes,
-                epoch.peak_reserved_bytes,
-                epoch.foreign_cpu_share,
-                array("d", epoch.step_seconds).tobytes(),
-                array("d", epoch.device_seconds).tobytes(),
-            ),
-        )
+        self._execute(ADD_EPOCH, _epoch_row(number, epoch))
 
     def finish(
         self,
@@ -432,6 +465,131 @@ class Store:
             self._execute(
                 "DELETE FROM experiments WHERE id NOT IN (SELECT experiment_id FROM runs)"
             )
+
+    # Results of other machines
+
+    def import_runs(
+        self, file: str, sha256: str, family: str, runs: Iterable[ImportedRun]
+    ) -> Imported:
+        """Write a file's runs, all or none; those whose id is here already are left as they are.
+
+        Whatever `runs` raises ends the import, and nothing of it stays.
+        """
+        record = Import(new_id(), time.time(), file, sha256, family, rows=0, runs=0)
+        rows = new = known = 0
+        with self._transaction():
+            self._execute(
+                "INSERT INTO imports (id, at, file, sha256, family, rows, runs) "
+                "VALUES (?, ?, ?, ?, ?, 0, 0)",
+                (record.id, record.at, file, sha256, family),
+            )
+            here = self.run_ids()
+            for one in runs:
+                if one.run.id in here:
+                    known += 1
+                    continue
+                number = self._add_imported(one, record.id)
+                self._db.executemany(ADD_EPOCH, (_epoch_row(number, epoch) for epoch in one.epochs))
+                rows += max(1, len(one.epochs))
+                new += 1
+            if not new:
+                self._execute("DELETE FROM imports WHERE id = ?", (record.id,))
+                return Imported(None, 0, known)
+            self._execute(
+                "UPDATE imports SET rows = ?, runs = ? WHERE id = ?", (rows, new, record.id)
+            )
+        return Imported(replace(record, rows=rows, runs=new), new, known)
+
+    def _add_imported(self, one: ImportedRun, import_id: str) -> int:
+        run = one.run
+        self._execute(
+            "INSERT OR IGNORE INTO experiments (id, created_at, spec) VALUES (?, ?, ?)",
+            (run.experiment_id, run.created_at, one.experiment or ""),
+        )
+        environment = run.environment
+        if environment is not None:
+            environment = self._labelled(environment)
+        parts = {
+            name: part and part.to_json()
+            for name, part in (
+                ("spec", run.spec),
+                ("environment", environment),
+                ("prepared", run.prepared),
+                ("activity", run.activity),
+                ("aftermath", run.aftermath),
+                ("source", run.source),
+                ("stated", run.stated),
+            )
+        }
+        facts = {
+            name: getattr(run, name)
+            for name in IMPORTED_COLUMNS.split(", ")
+            if name not in (*parts, "import_id", "unstated")
+        }
+        facts |= {"unstated": json.dumps(run.unstated), "import_id": import_id, **parts}
+        values = [facts[name] for name in IMPORTED_COLUMNS.split(", ")]
+        return self._execute(ADD_IMPORTED, values).fetchone()[0]
+
+    def undo_import(self, import_id: str) -> int:
+        """Take everything that one import brought out again; how many runs that were."""
+        with self._transaction():
+            count = self._execute("DELETE FROM runs WHERE import_id = ?", (import_id,)).rowcount
+            self._execute("DELETE FROM imports WHERE id = ?", (import_id,))
+            self._execute(
+                "DELETE FROM experiments WHERE id NOT IN (SELECT experiment_id FROM runs)"
+            )
+        return count
+
+    def imports(self) -> list[Import]:
+        """Newest first."""
+        rows = self._execute(
+            "SELECT id, at, file, sha256, family, rows, runs FROM imports ORDER BY at DESC, id"
+        ).fetchall()
+        return [Import(**dict(row)) for row in rows]
+
+    def import_of(self, sha256: str) -> Import | None:
+        """The import of a file with this content."""
+        row = self._execute(
+            "SELECT id, at, file, sha256, family, rows, runs FROM imports WHERE sha256 = ?",
+            (sha256,),
+        ).fetchone()
+        return Import(**dict(row)) if row else None
+
+    def run_ids(self) -> set[str]:
+        return {row[0] for row in self._execute("SELECT id FROM runs")}
+
+    # Machines
+
+    def _labelled(self, environment: Environment) -> Environment:
+        """The environment under the label that its machine has here; a new machine gets a place."""
+        row = self._execute(
+            "INSERT INTO machines (id, came_as, label) VALUES (:id, :label, :label) "
+            "ON CONFLICT (id, came_as) DO UPDATE SET id = id RETURNING label",
+            {"id": environment.machine_id, "label": environment.machine},
+        ).fetchone()
+        return environment.changed(machine=row[0])
+
+    def rename_machine(self, machine_id: str, label: str, new_label: str) -> None:
+        """Another label for a machine, on all of its runs, those to come too."""
+        with self._transaction():
+            self._execute(
+                "UPDATE machines SET label = ? WHERE id = ? AND label = ?",
+                (new_label, machine_id, label),
+            )
+            self._execute(
+                """
+                UPDATE runs SET environment = json_set(environment, '$.machine', ?)
+                WHERE json_extract(environment, '$.machine_id') = ?
+                    AND json_extract(environment, '$.machine') = ?
+                """,
+                (new_label, machine_id, label),
+            )
+
+    def set_price(self, machine_id: str, price_per_hour: float | None) -> None:
+        """What an hour on a machine costs, in whatever money the user counts."""
+        self._execute(
+            "UPDATE machines SET price_per_hour = ? WHERE id = ?", (price_per_hour, machine_id)
+        )
 
     # Reading
 
@@ -514,25 +672,46 @@ class Store:
         row = self._execute(
             "SELECT spec FROM experiments WHERE id = ?", (experiment_id,)
         ).fetchone()
-        return Experiment.from_json(row[0]) if row else None
+        return Experiment.from_json(row[0]) if row and row[0] else None
 
     def experiments(self, limit: int | None = None) -> list[Experiment]:
-        """Newest first."""
+        """Newest first; those of which only imported runs are known are none."""
         rows = self._execute(
-            "SELECT spec FROM experiments ORDER BY created_at DESC, rowid DESC LIMIT ?",
+            "SELECT spec FROM experiments WHERE spec != '' "
+            "ORDER BY created_at DESC, rowid DESC LIMIT ?",
             (-1 if limit is None else limit,),
         ).fetchall()
         return [Experiment.from_json(row[0]) for row in rows]
 
     def machines(self) -> list[str]:
-        """Labels of machines in the order of their first run: the order that fixes colours."""
+        """Labels of machines in the order in which they came: the order that fixes colours.
+
+        A machine keeps its place when its runs are gone.
+        """
         rows = self._execute(
-            """
-            SELECT json_extract(environment, '$.machine') AS machine FROM runs
-            WHERE environment IS NOT NULL GROUP BY machine ORDER BY min(number)
-            """
+            "SELECT label FROM machines GROUP BY label ORDER BY min(number)"
         ).fetchall()
         return [row[0] for row in rows]
+
+    def labelled_machines(self) -> list[tuple[str, str]]:
+        """Id and label of the machines that have runs, in the order in which they came."""
+        rows = self._execute(
+            """
+            SELECT id, label FROM machines WHERE EXISTS (
+                SELECT 1 FROM runs WHERE json_extract(environment, '$.machine_id') = machines.id
+                    AND json_extract(environment, '$.machine') = machines.label
+            ) GROUP BY id, label ORDER BY min(number)
+            """
+        ).fetchall()
+        return [(row[0], row[1]) for row in rows]
+
+    def prices(self) -> dict[str, float]:
+        """Price of an hour by machine id, where one was given."""
+        rows = self._execute(
+            "SELECT id, price_per_hour FROM machines WHERE price_per_hour IS NOT NULL "
+            "ORDER BY number"
+        ).fetchall()
+        return {row[0]: row[1] for row in rows}
 
 
 def _marks(values: Iterable[object]) -> str:
@@ -560,9 +739,36 @@ def _part(kind: type[Frozen], line: str) -> Frozen:
     return kind.from_json(line)
 
 
+def _epoch_row(number: int, epoch: Epoch) -> tuple[Any, ...]:
+    """The values of ADD_EPOCH."""
+    windows = epoch.compile_windows
+    return (
+        number,
+        epoch.epoch,
+        epoch.started_at,
+        epoch.wall_seconds,
+        epoch.data_wait_seconds,
+        epoch.compile_seconds,
+        _windows.dump_json(windows).decode() if windows else "[]",
+        epoch.samples,
+        epoch.loss,
+        epoch.evaluation_seconds,
+        epoch.evaluation_compile_seconds,
+        epoch.accuracy,
+        epoch.peak_memory_bytes,
+        epoch.peak_reserved_bytes,
+        epoch.foreign_cpu_share,
+        epoch.steps and epoch.steps.to_json(),
+        array("d", epoch.step_seconds).tobytes(),
+        array("d", epoch.device_seconds).tobytes(),
+    )
+
+
 def _epoch(row: sqlite3.Row) -> Epoch:
     fields: dict[str, Any] = dict(row)
     fields["compile_windows"] = _windows.validate_json(fields["compile_windows"])
+    if fields["steps"] is not None:
+        fields["steps"] = StepSummary.from_json(fields["steps"])
     for name in STEP_COLUMNS.split(", "):
         seconds = array("d")
         seconds.frombytes(fields.get(name, b""))

@@ -104,7 +104,7 @@ if picked or experiment_id:
             "Show all", type="tertiary", icon=":material/filter_alt_off:", on_click=show_all_runs
         )
 
-ended = [one for one in measured if one.epochs]
+ended = [one for one in measured if one.begun]
 kinds = [kind for kind in KINDS if any(kind_of(one.run.spec.workload) == kind for one in ended)]
 groups = equal_groups(ended) if picked else []
 two_chosen = len(groups) == 2

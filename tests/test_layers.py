@@ -18,9 +18,9 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 # A module of bench_core may import those of the rows above its own.
 LAYERS = (
     {"units", "spec", "paths", "free_memory", "model_sizes", "result_columns", "chart_frame"},
-    {"events"},
+    {"events", "source", "table_file"},
     {"run"},
-    {"stats"},
+    {"stats", "imported"},
     {"measured", "correlation"},
     {"comparison"},
     {"pairing", "capabilities", "geomeans"},
@@ -32,7 +32,9 @@ LAYERS = (
     {"child"},
     {"steering"},
     {"worker"},
-    {"result_csv", "foreign_csv", "diagnosis", "claims"},
+    {"result_csv", "minimal_csv", "foreign_csv", "diagnosis", "claims"},
+    {"result_file"},
+    {"imports", "machines"},
     {"claim_evidence", "claim_experiments"},
     {"claim_rules"},
     {"claim_trends"},

@@ -144,8 +144,8 @@ def _bf16(ran: Ran) -> Finding | None:
         there = ran.compute_capability >= AMPERE
         what = "in hardware" if there else "emulated"
         got = f"{what}: compute capability {ran.environment.compute_capability}"
-    elif ran.environment.os.startswith("Linux"):  # elsewhere the flags cannot be read
-        flags = [flag for flag in ran.environment.cpu_isa.split(", ") if "bf16" in flag]
+    elif (ran.environment.os or "").startswith("Linux"):  # elsewhere the flags cannot be read
+        flags = [flag for flag in (ran.environment.cpu_isa or "").split(", ") if "bf16" in flag]
         there, got = bool(flags), ", ".join(flags) or "no bf16 instructions: emulated"
     else:
         return None

@@ -117,7 +117,7 @@ def choose(
     `usual` is the axis that is taken where the address names none. Where nothing was measured there
     is nothing to choose.
     """
-    ended = [one for one in measured if one.epochs]
+    ended = [one for one in measured if one.begun]
     if not ended:
         return Choice(usual, tuple(measured), narrowed=False)
     works = [one.run.spec.workload for one in ended]

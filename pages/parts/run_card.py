@@ -16,6 +16,7 @@ from bench_core.events import Activity
 from bench_core.figures import Line, epoch_seconds
 from bench_core.inference_tables import MADE_BY
 from bench_core.measured import Arm, Measured
+from bench_core.pairing import NOT_STATED
 from bench_core.run import Run
 from bench_core.spec import COMPILES, EXECUTION_WORDS
 from bench_core.units import bytes_text, count_text, counted, rate_text, seconds_text
@@ -248,7 +249,7 @@ def environment(run: Run) -> Iterator[tuple[str, str]]:
     env = run.environment
     if env is None:
         return
-    device = [plain(env.device_name)]
+    device = [plain(env.device_name)] if env.device_name else []
     if env.multiprocessors:
         device.append(f"{env.multiprocessors} SMs")
     if env.compute_capability:
@@ -256,10 +257,12 @@ def environment(run: Run) -> Iterator[tuple[str, str]]:
     if env.device_memory_bytes:
         device.append(bytes_text(env.device_memory_bytes))
     yield "Machine", f"{plain(env.machine)} ({plain(env.machine_id)})"
-    yield f"Device {run.spec.device}", ", ".join(device)
-    cores = f"{env.cpu_affinity} of {env.cpu_cores} cores"
-    yield "Processor", f"{plain(env.cpu_name)}, {cores}, {plain(env.cpu_isa)}"
-    yield "Memory", bytes_text(env.memory_bytes)
+    yield f"Device {run.spec.device}", ", ".join(device) or NOT_STATED
+    if env.cpu_name:
+        cores = f"{env.cpu_affinity} of {env.cpu_cores} cores"
+        yield "Processor", f"{plain(env.cpu_name)}, {cores}, {plain(env.cpu_isa or '')}"
+    if env.memory_bytes:
+        yield "Memory", bytes_text(env.memory_bytes)
     versions = {
         "torch": env.torch,
         "torchvision": env.torchvision,
@@ -267,10 +270,13 @@ def environment(run: Run) -> Iterator[tuple[str, str]]:
         "cuDNN": env.cudnn,
         "driver": env.driver,
     }
-    yield "Software", " · ".join(f"{name} {plain(text)}" for name, text in versions.items() if text)
-    yield "System", f"{plain(env.os)}, Python {plain(env.python)}"
-    yield "C++ compiler", plain(env.compiler) if env.compiler else ":yellow[none found]"
-    yield "Benchmark", f"version {plain(env.bench_version)}"
+    software = [f"{name} {plain(text)}" for name, text in versions.items() if text]
+    yield "Software", " · ".join(software) or NOT_STATED
+    if env.os:
+        yield "System", f"{plain(env.os)}, Python {plain(env.python or '')}"
+    if env.bench_version:  # by a measuring process of ours, which looks for a compiler
+        yield "C++ compiler", plain(env.compiler) if env.compiler else ":yellow[none found]"
+        yield "Benchmark", f"version {plain(env.bench_version)}"
 
 
 def specification(run: Run) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,119 @@
+"""Result files in: which schema a file has, what is asked, what it would bring.
+
+A file is looked at first (`look`) and taken in whole or not at all (`take_in`). Its header decides
+the schema; what no column states is asked, with a suggestion from the file's name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench_core import foreign_csv, minimal_csv, result_file
+from bench_core.imported import Answers, Family, Imported, ImportedRun, Question, State
+from bench_core.store import Store
+from bench_core.table_file import BadFile, TableFile
+from bench_core.units import counted
+
+# The first one whose columns a file has is taken.
+FAMILIES: tuple[Family, ...] = (result_file.FAMILY, minimal_csv.FAMILY, *foreign_csv.FAMILIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a file would bring. `note` says what is wrong, or asked, or that the file is known.
+
+    `machines` are labels by machine id; `new` and `known` count runs.
+    """
+
+    file: str
+    state: State
+    note: str
+    family: str = ""
+    rows: int = 0
+    new: int = 0
+    known: int = 0
+    machines: tuple[tuple[str, str], ...] = ()
+    questions: tuple[Question, ...] = ()
+
+
+def family_of(table: TableFile) -> Family:
+    """The schema of a file. BadFile: it is none that is known; names the nearest one."""
+    for family in FAMILIES:
+        if not family.missing(table.header):
+            return family
+    nearest = min(FAMILIES, key=lambda family: len(family.missing(table.header)))
+    lacking = ", ".join(nearest.missing(table.header))
+    raise BadFile(f"no schema has these columns. Nearest: {nearest.title}, missing {lacking}", 1)
+
+
+def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look:
+    """Read a whole file and store nothing. Never raises BadFile: a refusal is a Look too."""
+    answers = answers or {}
+    found: Family | None = None
+    try:
+        before = store.import_of(table.sha256)
+        if before is not None:
+            note = f"imported already, as {before.file}"
+            return Look(table.name, "known", note, before.family, before.rows, known=before.runs)
+        found = family_of(table)
+        questions = tuple(found.questions(table, answers))
+        open_ones = [q for q in questions if q.suggestion is None and not answers.get(q.key)]
+        if open_ones:
+            note = " ".join(question.text for question in open_ones)
+            return Look(table.name, "asks", note, found.title, questions=questions)
+        known_ids = store.run_ids()
+        counts: Counter[bool] = Counter()
+        machines: dict[str, str] = {}
+        rows = 0
+        for one in found.read(table, answers):
+            counts[one.run.id in known_ids] += 1
+            rows += max(1, len(one.epochs))
+            if one.run.environment:
+                machines[one.run.environment.machine_id] = one.run.machine
+    except BadFile as error:
+        title = found.title if found else ""
+        return Look(table.name, "refused", str(error), title)
+    if not counts:
+        return Look(table.name, "refused", "the file has a header and no row", found.title)
+    note = f"{counted(counts[True], 'run')} here already" if counts[True] else ""
+    state: State = "ready" if counts[False] else "known"
+    if state == "ready" and any(not answers.get(question.key) for question in questions):
+        state = "asks"
+    return Look(
+        table.name,
+        state,
+        note,
+        found.title,
+        rows,
+        counts[False],
+        counts[True],
+        tuple(machines.items()),
+        questions,
+    )
+
+
+def take_in(store: Store, table: TableFile, answers: Answers | None = None) -> Imported:
+    """Import a file whole: every run that is not here yet. BadFile, and nothing is stored.
+
+    A file whose content was imported before brings nothing; nor does a run whose id is here.
+    """
+    answers = answers or {}
+    before = store.import_of(table.sha256)
+    if before is not None:
+        return Imported(None, 0, before.runs)
+    family = family_of(table)
+    unanswered = [
+        question
+        for question in family.questions(table, answers)
+        if question.suggestion is None and not answers.get(question.key)
+    ]
+    if unanswered:
+        raise BadFile(" ".join(question.text for question in unanswered))
+    return store.import_runs(table.name, table.sha256, family.title, runs(table, answers))
+
+
+def runs(table: TableFile, answers: Answers | None = None) -> Iterator[ImportedRun]:
+    """The runs of a file, without a store. Raises BadFile."""
+    return family_of(table).read(table, answers or {})
