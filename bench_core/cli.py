@@ -16,7 +16,7 @@ import types
 import typing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -28,6 +28,7 @@ from bench_core import (
     pairing,
     presets,
     result_csv,
+    step_file,
     terminal,
     worker,
 )
@@ -394,13 +395,26 @@ def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:
 def _write_csv(store: Store, runs: list[Run], file: Path) -> None:
     try:
         with file.open("w", newline="", encoding="utf-8") as opened:
-            epochs = store.epochs([run.number for run in runs], steps=True)
-            result_csv.write(opened, runs, epochs)
+            _write_runs(store, runs, opened)
     except OSError as error:
         raise Plain(
             f"{file} cannot be written ({error.strerror}); the results are kept in {data_dir()}: "
             "python -m bench_core export --csv FILE"
         ) from None
+
+
+def _write_runs(store: Store, runs: list[Run], opened: TextIO) -> None:
+    epochs = store.epochs([run.number for run in runs], steps=True)
+    result_csv.write(opened, runs, epochs, store.experiments())
+
+
+def _write_steps(store: Store, runs: list[Run], file: Path) -> int:
+    """A run at a time: there are a thousand times as many steps as epochs."""
+    one_by_one = ((run, store.epochs([run.number], steps=True)[run.number]) for run in runs)
+    try:
+        return step_file.write(file, one_by_one)
+    except OSError as error:
+        raise Plain(f"{file} cannot be written ({error.strerror})") from None
 
 
 def _measured(store: Store, runs: list[Run]) -> list[Measured]:
@@ -504,11 +518,21 @@ def _axis(names: tuple[str, ...], baseline: str | None) -> pairing.Axis:
 @main.command()
 @click.argument("experiment_id", metavar="[EXPERIMENT]", required=False)
 @click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.option(
+    "--steps",
+    "steps_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The times of the training's single steps too, in a file of their own; --csv sums them "
+    "up. Compressed where the name ends in .gz.",
+)
 @click.option("--columns", is_flag=True, help="Say what each column holds, and export nothing.")
-def export(experiment_id: str | None, csv_file: Path | None, columns: bool) -> None:
+def export(
+    experiment_id: str | None, csv_file: Path | None, steps_file: Path | None, columns: bool
+) -> None:
     """Stored runs as CSV, to standard output when no file is named.
 
-    One row an epoch; of inference one row a block of iterations, with every latency.
+    One row an epoch; of inference one row a block of iterations, with every latency. `import` on
+    another machine reads it back, and the file of steps with it.
     """
     if columns:
         rows = [(column.name, column.unit, column.meaning) for column in result_csv.columns_table()]
@@ -525,8 +549,10 @@ def export(experiment_id: str | None, csv_file: Path | None, columns: bool) -> N
             _write_csv(store, runs, csv_file)
             click.echo(f"{csv_file}: {counted(len(runs), 'run')}", err=True)
         else:
-            epochs = store.epochs([run.number for run in runs], steps=True)
-            result_csv.write(sys.stdout, runs, epochs)
+            _write_runs(store, runs, sys.stdout)
+        if steps_file:
+            count = _write_steps(store, runs, steps_file)
+            click.echo(f"{steps_file}: {counted(count, 'step')}", err=True)
 
 
 @main.command()

@@ -138,6 +138,16 @@ MEANINGS = {
     "protocol_note": "why the protocol that was asked for was not kept",
     "unstated": "facts that the source of an imported run does not state: their columns hold "
     "defaults; JSON",
+    "source_file": "the file that an imported run was read from; empty for a run measured here",
+    "source_family": "what kind of file that is",
+    "source_line": "its line on which the run begins",
+    "source_variant": "what that file calls the variant",
+    "source_inferred": "facts that no column of that file states, and where they come from; JSON",
+    "stated_steady_seconds": "what that file states in the place of single times: mean or median "
+    "of one epoch or iteration",
+    "stated_start_seconds": "what the start cost on top, as that file states it",
+    "stated_peak_memory_bytes": "most memory in use, as that file states it",
+    "experiment": "the whole experiment that the run belongs to, rungs included; JSON",
 }
 
 # Of the summary, one row a run, beside the columns that identify it.
@@ -170,4 +180,5 @@ SUMMARY_MEANINGS = {
     "effective": "what was asked for beside what really happened",
     "parity": "whether the variant computes what eager computes: same, closer to fp64 than eager, "
     "differs or not checked",
+    "source_file": "the file that an imported run was read from; empty for a run measured here",
 }

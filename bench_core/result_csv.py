@@ -4,12 +4,14 @@ Columns come from the models (spec.py, events.py), so a new field is a new colum
 a row stands on every row; the other facts of a run stand on its first row only, because repeating
 them made files five times as large. A run without an epoch (failed, queued) is one row without
 numbers. Neither pandas nor scipy: the command line writes this file where they are not installed.
+`result_file` reads it back.
 
-How a cell reads: empty is "not known" (or an empty text), numbers have full precision, booleans
-are `true` and `false`, lists and mappings are JSON. A text that a spreadsheet would run as a
-formula gets an apostrophe in front, and so does one that begins with an apostrophe: taking one
-leading apostrophe away restores every text. Only the times of a training's single steps are summed
-up: in inference a row is a block of iterations, and holds every latency.
+How a cell reads: empty is "not known", numbers have full precision, booleans are `true` and
+`false`, lists and mappings are JSON. A text that a spreadsheet would run as a formula gets an
+apostrophe in front, and so does one that begins with an apostrophe, and an empty text that is not
+the same as "not known": taking one leading apostrophe away restores every text. Only the times of a
+training's single steps are summed up (`step_file` holds them): in inference a row is a block of
+iterations, and holds every latency.
 """
 
 from __future__ import annotations
@@ -22,14 +24,16 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from bench_core import stats
-from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared
+from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared, StepSummary
 from bench_core.inference_tables import finding_text
 from bench_core.measured import Arm, Measured
 from bench_core.result_columns import MEANINGS, SUMMARY_MEANINGS
 from bench_core.run import Run
-from bench_core.spec import Frozen, Measurement, Variant, Workload
+from bench_core.source import Source, Stated
+from bench_core.spec import Experiment, Frozen, Measurement, Variant, Workload
 
-SCHEMA_VERSION = 1
+# 2: `stated_`, without which a run that has no epochs would seem to have measured nothing.
+SCHEMA_VERSION = 2
 
 # A spreadsheet takes a cell that begins with one of these for a formula.
 RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
@@ -43,6 +47,8 @@ PARTS: tuple[tuple[str, type[Frozen], Callable[[Run], Frozen | None]], ...] = (
     ("prepared_", Prepared, lambda run: run.prepared),
     ("compiler_", Activity, lambda run: run.activity),
     ("after_", Aftermath, lambda run: run.aftermath),
+    ("source_", Source, lambda run: run.source),
+    ("stated_", Stated, lambda run: run.stated),
 )
 RUN_FACTS = (
     "failure",
@@ -67,22 +73,23 @@ NOT_WRITTEN = {
     "child_pid",
     "child_created",
     "cell",
+    "import_id",
 }
 
 # An epoch's fields whose names a run's facts have too.
 EPOCH_NAMES = {"samples": "epoch_samples", "started_at": "epoch_started_at"}
 # Single times: in training summed up, in inference lists of their own.
-TIMES = ("step_seconds", "device_seconds")
+TIMES = ("step_seconds", "device_seconds", "steps")
 LATENCY_COLUMNS = ("iteration_seconds", "device_seconds")
-STEP_COLUMNS = (
-    "step_count",
-    "step_seconds_sum",
-    "step_seconds_min",
-    "step_seconds_p5",
-    "step_seconds_p50",
-    "step_seconds_p95",
-    "step_seconds_max",
-)
+STEP_COLUMNS = {
+    "step_count": "count",
+    "step_seconds_sum": "sum",
+    "step_seconds_min": "min",
+    "step_seconds_p5": "p5",
+    "step_seconds_p50": "p50",
+    "step_seconds_p95": "p95",
+    "step_seconds_max": "max",
+}
 
 
 # What stands on every row of a run.
@@ -106,7 +113,7 @@ IDENTITY: dict[str, Callable[[Run], Any]] = {
 def _epoch_columns() -> tuple[str, ...]:
     fields = [name for name in Epoch.model_fields if name not in ("event", *TIMES)]
     names = tuple(EPOCH_NAMES.get(name, name) for name in fields)
-    return names + STEP_COLUMNS + LATENCY_COLUMNS
+    return (*names, *STEP_COLUMNS, *LATENCY_COLUMNS)
 
 
 def _fact_columns() -> tuple[str, ...]:
@@ -117,7 +124,8 @@ def _fact_columns() -> tuple[str, ...]:
         if field != "event"
     ]
     # The machine's label is on every row already, without the prefix.
-    return tuple(name for name in named if name not in (*IDENTITY, "env_machine")) + RUN_FACTS
+    named = [name for name in named if name not in (*IDENTITY, "env_machine")]
+    return (*named, *RUN_FACTS, "experiment")
 
 
 EPOCH_COLUMNS = _epoch_columns()
@@ -125,13 +133,17 @@ FACT_COLUMNS = _fact_columns()
 COLUMNS = (*IDENTITY, *EPOCH_COLUMNS, *FACT_COLUMNS)
 
 
-def rows(run: Run, epochs: Sequence[Epoch]) -> Iterator[dict[str, str]]:
+def rows(
+    run: Run, epochs: Sequence[Epoch], experiment: Experiment | None = None
+) -> Iterator[dict[str, str]]:
     """The run's rows as column name -> cell, known cells only; at least one row.
 
     Epochs read without their steps leave the step columns empty.
     """
     identity = {name: _cell(value_of(run)) for name, value_of in IDENTITY.items()}
     facts = _facts(run)
+    if experiment:
+        facts["experiment"] = experiment.to_json()
     if not epochs:
         yield {**identity, **facts}
     for position, epoch in enumerate(epochs):
@@ -144,13 +156,23 @@ def rows(run: Run, epochs: Sequence[Epoch]) -> Iterator[dict[str, str]]:
         }
 
 
-def write(file: TextIO, runs: Iterable[Run], epochs: Mapping[int, Sequence[Epoch]]) -> None:
-    """Write runs with their epochs (by run number) into a text file opened with `newline=""`."""
+def write(
+    file: TextIO,
+    runs: Iterable[Run],
+    epochs: Mapping[int, Sequence[Epoch]],
+    experiments: Iterable[Experiment] = (),
+) -> None:
+    """Write runs with their epochs (by run number) into a text file opened with `newline=""`.
+
+    Of `experiments` those are written that a run belongs to: what a ladder's rungs are is said
+    nowhere else.
+    """
+    by_id = {experiment.id: experiment for experiment in experiments}
     # Rows end in CRLF (RFC 4180): with a bare LF the csv module leaves a lone CR unquoted.
     writer = csv.DictWriter(file, COLUMNS, restval="")
     writer.writeheader()
     for run in runs:
-        writer.writerows(rows(run, epochs.get(run.number, ())))
+        writer.writerows(rows(run, epochs.get(run.number, ()), by_id.get(run.experiment_id)))
 
 
 # One row a run, for a spreadsheet: computed from the raw times, so nothing reads it back.
@@ -175,12 +197,14 @@ SUMMARY: dict[str, Callable[[Measured], Any]] = {
     "execution_seconds": lambda one: one.run.prepared and one.run.prepared.execution_seconds,
     "priming_seconds": lambda one: one.run.priming_seconds,
     "peak_memory_bytes": lambda one: max(
-        (e.peak_memory_bytes for e in one.epochs if e.peak_memory_bytes is not None), default=None
+        (e.peak_memory_bytes for e in one.epochs if e.peak_memory_bytes is not None),
+        default=one.run.stated and one.run.stated.peak_memory_bytes,
     ),
     "effective": lambda one: _effective(one.run),
     "parity": lambda one: (
         one.run.aftermath and one.run.aftermath.parity and one.run.aftermath.parity.verdict
     ),
+    "source_file": lambda one: one.run.source and one.run.source.file,
 }
 
 
@@ -231,12 +255,17 @@ def _cell(value: Any) -> str:
             return repr(value)
 
 
+def _fact(value: Any, usual: Any) -> str:
+    """An empty text where "not known" is usual must not read as that."""
+    return "'" if value == "" and usual != "" else _cell(value)
+
+
 def _facts(run: Run) -> dict[str, str]:
-    facts = {name: _cell(getattr(run, name)) for name in RUN_FACTS}
-    for prefix, _, part_of in PARTS:
+    facts = {name: _fact(getattr(run, name), None) for name in RUN_FACTS}
+    for prefix, kind, part_of in PARTS:
         part = part_of(run)
-        values = part.model_dump() if part else {}
-        facts |= {prefix + name: _cell(value) for name, value in values.items()}
+        for name, value in part.model_dump().items() if part else ():
+            facts[prefix + name] = _fact(value, kind.model_fields[name].default)
     return {name: cell for name, cell in facts.items() if name in FACT_COLUMNS}
 
 
@@ -249,7 +278,10 @@ def _epoch(epoch: Epoch) -> dict[str, str]:
     windows = [
         window.model_dump(exclude={"event"}, exclude_none=True) for window in epoch.compile_windows
     ]
-    return {**cells, "compile_windows": _cell(windows), **_steps(epoch.step_seconds)}
+    cells["compile_windows"] = _cell(windows)
+    if steps := summed_up(epoch.step_seconds) or epoch.steps:
+        cells |= {column: _cell(getattr(steps, field)) for column, field in STEP_COLUMNS.items()}
+    return cells
 
 
 def _latencies(block: Epoch) -> dict[str, str]:
@@ -257,12 +289,20 @@ def _latencies(block: Epoch) -> dict[str, str]:
     return {name: _cell(seconds) for name, seconds in lists if seconds}
 
 
-def _steps(seconds: tuple[float, ...]) -> dict[str, str]:
+def summed_up(seconds: Sequence[float]) -> StepSummary | None:
+    """Of single steps what a file without them keeps; None without any."""
     if not seconds:
-        return {}
-    middle = stats.percentiles(seconds, (5, 50, 95))
-    values = (len(seconds), sum(seconds), min(seconds), *middle, max(seconds))
-    return {name: _cell(value) for name, value in zip(STEP_COLUMNS, values, strict=True)}
+        return None
+    p5, p50, p95 = stats.percentiles(seconds, (5, 50, 95))
+    return StepSummary(
+        count=len(seconds),
+        sum=sum(seconds),
+        min=min(seconds),
+        p5=p5,
+        p50=p50,
+        p95=p95,
+        max=max(seconds),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,8 @@ def test_every_field_of_the_models_has_a_column_of_its_own():
 
 
 def test_every_fact_of_a_run_is_written_or_left_out_on_purpose():
-    parts = {"environment", "prepared", "activity", "aftermath", "id", "experiment_id", "status"}
+    parts = {"environment", "prepared", "activity", "aftermath", "source", "stated"}
+    parts |= {"id", "experiment_id", "status"}
     written_or_not = parts | set(result_csv.RUN_FACTS) | result_csv.NOT_WRITTEN
     assert written_or_not == set(Run.__slots__)
 

@@ -1,0 +1,106 @@
+"""Rows of our CSV as epochs. It is what a file of a million rows is read by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench_core.events import CompileWindow, Epoch, StepSummary
+from bench_core.result_cells import (
+    LARGEST_NUMBER,
+    BadCell,
+    Cells,
+    Places,
+    bad_cell,
+    figure,
+    finite,
+    from_json,
+    made,
+    plan_of,
+    values,
+)
+from bench_core.result_csv import EPOCH_NAMES, LATENCY_COLUMNS, STEP_COLUMNS, TIMES
+
+# By field; windows and single times are lists, read apart.
+COLUMNS = {
+    field: EPOCH_NAMES.get(field, field)
+    for field in Epoch.model_fields
+    if field not in ("event", "compile_windows", *TIMES)
+}
+SUMMARY_COLUMNS = {field: column for column, field in STEP_COLUMNS.items()}
+LATENCIES = dict(zip(("step_seconds", "device_seconds"), LATENCY_COLUMNS, strict=True))
+
+
+def epoch_reader(at: Places, number: Callable[[str], float]) -> Callable[[Cells, int], Epoch]:
+    """What makes an epoch of a row; it is told the number that the epoch must have.
+
+    Both of them raise BadCell.
+    """
+    # They differ from what their type says.
+    own = {
+        "wall_seconds": (lambda cell: _above_0(figure(cell, number)), "a number above 0"),
+        "loss": (lambda cell: finite(cell, number), "a finite number"),
+    }
+    plan = [
+        (field, place, column, *own.get(field, (convert, what)))
+        for field, place, column, convert, what in plan_of(Epoch, COLUMNS, at, number)
+    ]
+    summary_plan = plan_of(StepSummary, SUMMARY_COLUMNS, at, number)
+    latencies_at = [
+        (field, column, at[column]) for field, column in LATENCIES.items() if column in at
+    ]
+    windows_at, epoch_at = at.get("compile_windows"), at["epoch"]
+
+    def read_epoch(cells: Cells, count: int) -> Epoch:
+        fields = values(cells, plan)
+        if fields["epoch"] != count:
+            raise BadCell(
+                f"must be {count}, since epochs count from 1 and none is left out, got "
+                f"{cells[epoch_at]!r}",
+                "epoch",
+            )
+        fields.setdefault("loss", None)
+        for field, column, place in latencies_at:
+            if cell := cells[place]:
+                fields[field] = _latencies(column, cell)
+        if "step_seconds" not in fields:
+            fields["step_seconds"] = ()
+            if summary := values(cells, summary_plan):
+                fields["steps"] = made(StepSummary, summary, SUMMARY_COLUMNS)
+        if windows_at is not None and (cell := cells[windows_at]) not in ("", "[]"):
+            fields["compile_windows"] = _windows(cell, len(fields["step_seconds"]))
+        return made(Epoch, fields, COLUMNS)
+
+    return read_epoch
+
+
+def _above_0(value: float) -> float:
+    if not value > 0:
+        raise ValueError
+    return value
+
+
+def _latencies(column: str, cell: str) -> tuple[float, ...]:
+    try:
+        seconds = from_json(cell)
+        if not isinstance(seconds, list) or not {*map(type, seconds)} <= {int, float}:
+            raise ValueError
+        if not 0 < min(seconds) <= max(seconds) <= LARGEST_NUMBER:
+            raise ValueError
+    except ValueError:
+        raise bad_cell(column, "a JSON list of numbers above 0", cell) from None
+    return tuple(map(float, seconds))
+
+
+def _windows(cell: str, iterations: int) -> tuple[CompileWindow, ...]:
+    """In inference a window names one of the block's iterations."""
+    try:
+        found = tuple(CompileWindow(**window) for window in from_json(cell))
+        for window in found:
+            if not 0 <= window.seconds <= LARGEST_NUMBER:
+                raise ValueError
+            if window.iteration is not None and not 0 <= window.iteration < iterations:
+                raise ValueError
+    except (ValueError, TypeError):  # a SpecError is a ValueError
+        what = "a JSON list of windows, each with trigger, offset_seconds, seconds and iteration"
+        raise bad_cell("compile_windows", what, cell) from None
+    return found
