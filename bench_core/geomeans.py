@@ -9,12 +9,17 @@ Source: Fleming and Wallace 1986, "How not to lie with statistics", on the geome
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from bench_core.comparison import Comparison
+from bench_core.run import Run
 from bench_core.stats import geometric_mean
 from bench_core.units import counted
+
+Name = TypeVar("Name", bound=Hashable)
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +35,9 @@ class Mean:
 class Means:
     """Means over the same workloads, the fastest first; none where none is shared.
 
-    `left_out`: what takes no part, as clauses that stand alone. `first_looks`: they are of first
-    looks, for there is no verdict yet; a first look takes no part in the mean of verdicts.
+    `left_out`: what takes no part, as clauses that stand alone. `first_looks`: there are first
+    looks among them. Of variants that is so where there is no verdict yet, of machines where one
+    of them has no verdict; else a first look takes no part in the mean of verdicts.
     """
 
     means: tuple[Mean, ...]
@@ -39,32 +45,79 @@ class Means:
     first_looks: bool = False
 
 
+class Place(NamedTuple):
+    """Where a run was measured: a machine, and on it a device."""
+
+    machine: str
+    device: str
+    machine_id: str
+
+    @classmethod
+    def of(cls, run: Run) -> Place:
+        environment = run.environment
+        return cls(run.machine, run.spec.device, environment.machine_id if environment else "")
+
+
+def place_names(places: Iterable[Place]) -> dict[Place, str]:
+    """Each by its machine's label, and by what tells it from others of that label."""
+    every = list(dict.fromkeys(places))
+    names = {}
+    for place in every:
+        alike = [one for one in every if one.machine == place.machine]
+        more = [
+            value
+            for at, value in ((1, place.device), (2, place.machine_id))
+            if len({one[at] for one in alike}) > 1
+        ]
+        names[place] = f"{place.machine} ({', '.join(more)})" if more else place.machine
+    return names
+
+
 def by_variant(pairs: Sequence[Comparison]) -> Means:
     """One mean a candidate arm, over the workloads on machines that every one of them has.
 
     Give pairs of one kind: training, inference of models, or functions.
     """
-    return _means(pairs, lambda pair: pair.candidate.name, _workload_and_machine, "variant")
+    judged = [pair for pair in pairs if pair.speedup.verdict]
+    return _means(
+        judged or pairs,
+        lambda pair: pair.candidate.name,
+        _workload_and_machine,
+        "variant",
+        looks=len(pairs) - len(judged) if judged else 0,
+    )
 
 
 def by_machine(pairs: Sequence[Comparison]) -> Means:
     """One mean a machine and device, over the workloads that were measured on all of them.
 
-    Named by the machine, and by what tells it from others of that name. Give pairs of one candidate
-    arm.
+    Named by `place_names`. Give pairs of one candidate arm. A machine that has first looks only
+    would be in no mean of verdicts, so then first looks take part, of every machine.
     """
-    names = {(pair.machine, pair.device, pair.machine_id) for pair in pairs}
+    names = place_names(place_of(pair) for pair in pairs)
 
-    def name(pair: Comparison) -> str:
-        alike = {one for one in names if one[0] == pair.machine}
-        more = [
-            value
-            for place, value in ((1, pair.device), (2, pair.machine_id))
-            if len({one[place] for one in alike}) > 1
-        ]
-        return f"{pair.machine} ({', '.join(more)})" if more else pair.machine
+    def of(those: Sequence[Comparison], looks: int) -> Means:
+        return _means(those, lambda pair: names[place_of(pair)], workload_of, "machine", looks)
 
-    return _means(pairs, name, _workload, "machine")
+    judged = [pair for pair in pairs if pair.speedup.verdict]
+    verdicts, every = of(judged, len(pairs) - len(judged)), of(pairs, 0)
+    return every if len(every.means) > len(verdicts.means) else verdicts
+
+
+def place_of(pair: Comparison) -> Place:
+    return Place(pair.machine, pair.device, pair.machine_id)
+
+
+def shared_by(found: Mapping[Name, Collection[Key]]) -> tuple[list[Name], set[Key]]:
+    """The names, but for those that share nothing with any other, and what all of these have."""
+    if len(found) < 2:
+        return list(found), set().union(*found.values())
+    counts: dict[Key, int] = {}
+    for keys in found.values():
+        for key in keys:
+            counts[key] = counts.get(key, 0) + 1
+    kept = [name for name, keys in found.items() if any(counts[key] > 1 for key in keys)]
+    return kept, {key for key, count in counts.items() if kept and count == len(kept)}
 
 
 def _means(
@@ -72,48 +125,64 @@ def _means(
     series: Callable[[Comparison], str],
     key: Callable[[Comparison], Hashable],
     noun: str,
+    looks: int,
 ) -> Means:
-    judged = [pair for pair in pairs if pair.speedup.verdict]
-    looks = len(pairs) - len(judged)
+    """`looks`: how many first looks are not among the pairs."""
     left_out = []
-    if judged and looks:
+    if looks:
         is_one = "is in no mean" if looks == 1 else "are in no mean"
         left_out.append(f"{counted(looks, 'first look')} {is_one}")
+    first_looks = any(not pair.speedup.verdict for pair in pairs)
     found: dict[str, dict[Hashable, float]] = {}
-    for pair in judged or pairs:
+    for pair in pairs:
         # Of two versions of torch on one machine the one measured last.
         found.setdefault(series(pair), {})[key(pair)] = pair.speedup.ratio
     if not found:
-        return Means(())
-    shared = set.intersection(*(set(ratios) for ratios in found.values()))
+        return Means((), tuple(left_out))
+    kept, shared = shared_by(found)
     if not shared:
-        left_out.append(f"no workload has all {len(found)} {noun}s, so they have no common mean")
-        return Means((), tuple(left_out), not judged)
+        none = f"no workload has all {len(kept or found)} {noun}s, so they have no common mean"
+        return Means((), (*left_out, none), first_looks)
     for name, ratios in found.items():
         more = len(ratios) - len(shared)
-        if more:
+        if name not in kept:
+            left_out.append(f"{name} is left out: it shares no workload with another {noun}")
+        elif more:
             are, them = ("is", "it") if more == 1 else ("are", "them")
             left_out.append(
                 f"{counted(more, 'workload')} of {name} {are} left out: not every {noun} has {them}"
             )
     means = [
-        Mean(name, geometric_mean([ratios[one] for one in shared]), len(shared))
-        for name, ratios in found.items()
+        Mean(name, geometric_mean([found[name][one] for one in shared]), len(shared))
+        for name in kept
     ]
     means.sort(key=lambda mean: -mean.ratio)
-    return Means(tuple(means), tuple(left_out), not judged)
+    return Means(tuple(means), tuple(left_out), first_looks)
 
 
-def _workload(pair: Comparison) -> Hashable:
+def workload_of(pair: Comparison) -> Hashable:
     """What is executed, and how where that is no axis, but for what the arms differ in."""
-    varied = {*pair.axis, *pair.overridden}
-    facts: dict[str, object] = {**dict(pair.workload), "variant": pair.candidate.variant}
-    prepared = pair.candidate.runs[0].run.prepared
-    facts["model file"] = prepared and prepared.model_sha256
-    return tuple((name, value) for name, value in facts.items() if name not in varied)
+    return workload_key(pair.candidate.runs[0].run, (*pair.axis, *pair.overridden))
+
+
+def workload_key(run: Run, varied: Sequence[str] = ("variant",)) -> Hashable:
+    """The same for a run by itself; `varied` are the names of what arms differ in.
+
+    The samples of inference are only how often it was called.
+    """
+    work = run.spec.workload
+    facts: dict[str, object] = dict(work)
+    if work.unit == "iteration":
+        del facts["samples"]
+    if "variant" not in varied:
+        facts["variant"] = run.spec.variant.arm
+    facts["model file"] = run.prepared and run.prepared.model_sha256
+    for name in varied:
+        facts.pop(name, None)
+    return tuple(facts.items())
 
 
 def _workload_and_machine(pair: Comparison) -> Hashable:
     environment = pair.candidate.runs[0].run.environment
     threads = environment.threads if environment and "threads" not in pair.axis else None
-    return _workload(pair), pair.machine_id, pair.device, pair.torch, threads
+    return workload_of(pair), pair.machine_id, pair.device, pair.torch, threads

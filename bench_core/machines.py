@@ -1,0 +1,353 @@
+"""Machines side by side: speedups formed within each, absolute seconds and money across them.
+
+A speedup is of one machine. Seconds across machines compare whole machines, which differ in more
+than the device: `differences` names it. Pure, and quick with thousands of comparisons: what it
+needs of them is no bootstrap, and intervals between machines are formed where they are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from bench_core import stats
+from bench_core.comparison import Comparison
+from bench_core.geomeans import Means, Place, by_machine, place_names, shared_by, workload_key
+from bench_core.measured import Arm, Measured
+from bench_core.pairing import USUAL, Comparisons, LeftOut, setting_of
+from bench_core.run import Run
+from bench_core.spec import Workload
+
+NOT_MEASURED = "not measured"
+NOT_STATED = "not stated"
+# What an empty cell says of a run that was left out, by how the reason begins.
+SHORT_REASONS = {
+    "no steady state": "no steady state",
+    "no other ": "",
+    "measured by itself": "",
+    "its results": "results differ",
+    "the results of the baseline": "results of the baseline are wrong",
+    "asked for": "nothing was compiled",
+}
+# What a price is of in inference: as many samples.
+MANY = 1_000_000
+# An arm on a machine, by its name.
+Spot = tuple[Place, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workload on every machine that has it.
+
+    `arms` have a steady state, a place's baseline first; `pairs` are by their candidate arm, which
+    is formed within its machine. `why` says of an arm that has none what became of its runs.
+    """
+
+    workload: Workload
+    arms: dict[Spot, Arm] = field(default_factory=dict)
+    pairs: dict[Spot, Comparison] = field(default_factory=dict)
+    why: dict[Spot, str] = field(default_factory=dict)
+
+    @cached_property
+    def places(self) -> set[Place]:
+        return {place for place, _ in self.arms}
+
+    @cached_property
+    def arm_names(self) -> list[str]:
+        """Of all machines, each once, baselines first."""
+        of_pairs = [pair.baseline.name for pair in self.pairs.values()]
+        return list(dict.fromkeys([*of_pairs, *(name for _, name in self.arms)]))
+
+    @cached_property
+    def candidates(self) -> list[str]:
+        return list(dict.fromkeys(name for _, name in self.pairs))
+
+    def why_no_pair(self, place: Place, candidate: str) -> str:
+        """Why that arm has no speedup there: its own reason, else its baseline's."""
+        own = self.why.get((place, candidate))
+        bases = dict.fromkeys(pair.baseline.name for pair in self.pairs.values())
+        of_base = (self.why.get((place, base), "") for base in bases)
+        return (
+            own
+            or next((f"{b}: {w}" for b, w in zip(bases, of_base, strict=True) if w), "")
+            or (NOT_MEASURED)
+        )
+
+    def why_no_seconds(self, place: Place, arm: str) -> str:
+        return self.why.get((place, arm)) or NOT_MEASURED
+
+    @property
+    def units_of_many(self) -> float:
+        """Epochs of one, or calls that handle MANY samples."""
+        return 1.0 if self.workload.unit == "epoch" else MANY / self.workload.batch_size
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """The best arm of a machine for a workload, by `amount`: seconds, or money."""
+
+    place: Place
+    arm: Arm
+    amount: float
+
+
+@dataclass(frozen=True)
+class Across:
+    """At least two machines (or devices of one) side by side.
+
+    `places` are in the order of the machines, so of their colours, `names` what they are called.
+    `rows`: those on most machines first. `older` counts comparisons that are not shown because the
+    same was measured later on their machine, with another torch or another number of threads.
+    """
+
+    places: tuple[Place, ...]
+    names: Mapping[Place, str]
+    rows: tuple[Row, ...]
+    older: int
+
+    @cached_property
+    def means(self) -> dict[str, Means]:
+        """Geometric means of the speedups by machine, for each candidate arm that two have."""
+        by_arm: dict[str, list[Comparison]] = {}
+        for row in self.rows:
+            for (_, name), pair in row.pairs.items():
+                by_arm.setdefault(name, []).append(pair)
+        found = {name: by_machine(pairs) for name, pairs in by_arm.items()}
+        return {
+            name: means
+            for name, means in found.items()
+            if len({(p.machine, p.device, p.machine_id) for p in by_arm[name]}) > 1
+        }
+
+    @cached_property
+    def common(self) -> tuple[list[Place], list[Row]]:
+        """Machines that share a workload with another, and the rows that all of these have."""
+        found = {
+            place: {at for at, row in enumerate(self.rows) if place in row.places}
+            for place in self.places
+        }
+        kept, shared = shared_by(found)
+        return kept, [self.rows[at] for at in sorted(shared)]
+
+    @cached_property
+    def standing(self) -> list[tuple[Place, float]]:
+        """Machines of `common`, the fastest first, with how many times as long each takes.
+
+        Geometric means over the common rows of the fastest arm on each; the first has 1.0.
+        """
+        kept, rows = self.common
+        if len(kept) < 2 or not rows:
+            return []
+        best = [{one.place: one.amount for one in fastest(row)} for row in rows]
+        means = {place: stats.geometric_mean([of[place] for of in best]) for place in kept}
+        least = min(means.values())
+        return sorted(((place, mean / least) for place, mean in means.items()), key=lambda p: p[1])
+
+    @cached_property
+    def facts(self) -> dict[str, dict[Place, str]]:
+        """What belongs to a machine, by name and place: its values, each once."""
+        found: dict[Place, dict[str, dict[str, None]]] = {place: {} for place in self.places}
+        for row in self.rows:
+            for (place, _), arm in row.arms.items():
+                for one in arm.runs:
+                    for name, value in _facts(one.run):
+                        found[place].setdefault(name, {})[value] = None
+        names = dict.fromkeys(name for facts in found.values() for name in facts)
+        return {
+            name: {place: ", ".join(facts[name]) for place, facts in found.items() if name in facts}
+            for name in names
+        }
+
+    @property
+    def differences(self) -> list[str]:
+        """Names of facts, besides the device itself, in which machines differ."""
+        return [
+            name
+            for name, values in self.facts.items()
+            if name not in ("device", "processor") and len(set(values.values())) > 1
+        ]
+
+
+def across(
+    found: Comparisons, measured: Iterable[Measured] = (), machines: Sequence[str] = ()
+) -> Across | None:
+    """The comparisons by workload and machine; None for fewer than two machines or devices.
+
+    `measured`: the runs that they are of, where arms without a partner are wanted too: they have
+    seconds and no speedup. `machines`: labels in their fixed order. Give one kind of workload. Of
+    equal comparisons of one machine the one measured last counts. Equal arms (A/A) have no place
+    here.
+    """
+    names = found.pairs[0].axis if found.pairs else USUAL.names
+    if "side" in names:
+        return None
+    rows: dict[Hashable, Row] = {}
+    older = 0
+    for pair in sorted(found.pairs, key=lambda pair: pair.candidate.runs[0].run.number):
+        run = pair.candidate.runs[0].run
+        place = Place(pair.machine, pair.device, pair.machine_id)
+        row = rows.setdefault(workload_key(run, (*names, *pair.overridden)), Row(run.spec.workload))
+        spot = place, pair.candidate.name
+        older += spot in row.pairs
+        row.pairs[spot] = pair
+        row.arms[place, pair.baseline.name] = pair.baseline
+        row.arms[spot] = pair.candidate
+    for run, arm in _lone_arms(found.left_out, measured, names):
+        row = rows.setdefault(workload_key(run, names), Row(run.spec.workload))
+        place = Place.of(run)
+        if not any(paired == place for paired, _ in row.pairs):
+            row.arms[place, arm.name] = arm
+    places = {place for row in rows.values() for place in row.places}
+    if len(places) < 2:
+        return None
+    _tell_why(rows, found.left_out, names)
+    order = {label: at for at, label in enumerate(machines)}
+    ordered = tuple(sorted(places, key=lambda place: (order.get(place.machine, len(order)), place)))
+    return Across(
+        ordered,
+        place_names(ordered),
+        tuple(sorted(rows.values(), key=lambda row: -len(row.places))),
+        older,
+    )
+
+
+def _arm_of(run: Run, names: tuple[str, ...], runs: Sequence[Measured] = ()) -> Arm:
+    setting = () if names == ("variant",) else setting_of(run.spec, names)
+    return Arm(run.spec.variant.arm, tuple(runs), setting)
+
+
+def _lone_arms(
+    left_out: Sequence[LeftOut], measured: Iterable[Measured], names: tuple[str, ...]
+) -> Iterator[tuple[Run, Arm]]:
+    """Arms that are sound and have nothing to be held against, in the order of their runs.
+
+    Their reason is that there is `no` other arm, and unlike those without a steady state they have
+    a median.
+    """
+    alone = {run.number for left in left_out if left.reason.startswith("no ") for run in left.runs}
+    arms: dict[Hashable, list[Measured]] = {}
+    for one in measured:
+        if one.run.number in alone and one.steady.median_seconds is not None:
+            run, environment = one.run, one.run.environment
+            told = environment and (environment.torch, environment.threads)
+            key = workload_key(run, names), Place.of(run), setting_of(run.spec, names), told
+            arms.setdefault(key, []).append(one)
+    for runs in arms.values():
+        yield runs[0].run, _arm_of(runs[0].run, names, runs)
+
+
+def _tell_why(
+    rows: Mapping[Hashable, Row], left_out: Sequence[LeftOut], names: tuple[str, ...]
+) -> None:
+    for left in left_out:
+        for run in left.runs:
+            row = rows.get(workload_key(run, names)) if run.environment else None
+            reason = _short(left, run)
+            if row is None or not reason:
+                continue
+            spot = Place.of(run), _arm_of(run, names).name
+            if run.status == "failed" or spot not in row.why:
+                row.why[spot] = reason
+
+
+def _short(left: LeftOut, run: Run) -> str:
+    if run.status == "failed":
+        return f"failed: {run.failure}"
+    for beginning, short in SHORT_REASONS.items():
+        if left.reason.startswith(beginning):
+            return short
+    if left.reason.startswith("no "):  # `no eager run of the same workload on the same machine`
+        return left.reason.partition(" of the same")[0]
+    return run.status
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    """Facts of the machine that a run was measured on; what is no fact of it is left out."""
+    environment = run.environment
+    if environment is None:
+        return
+    unstated = set(run.unstated)
+    for name, gate, value in (
+        ("device", "device_name", environment.device_name),
+        ("torch", "torch", environment.torch),
+        ("CUDA", "cuda", environment.cuda),
+        ("driver", "driver", environment.driver),
+        ("threads", "threads in use", environment.threads),
+        ("processor", "cpu_name", environment.cpu_name),
+    ):
+        if gate in unstated or (value is None and name in ("torch", "threads")):
+            yield name, NOT_STATED
+        elif value is not None:
+            yield name, str(value)
+    if rest := [name for name in run.unstated if name not in ("torch", "threads in use")]:
+        yield "not stated by the source", ", ".join(rest)
+
+
+# The fastest and the cheapest
+
+
+def _ranked(row: Row, amount: Callable[[Place, Arm], float | None]) -> list[Contender]:
+    """The best arm of each machine, the least amount first; None takes no part."""
+    best: dict[Place, Contender] = {}
+    for (place, _), arm in row.arms.items():
+        value = amount(place, arm)
+        if value is not None and (place not in best or value < best[place].amount):
+            best[place] = Contender(place, arm, value)
+    return sorted(best.values(), key=lambda one: one.amount)
+
+
+def fastest(row: Row) -> list[Contender]:
+    """The fastest arm of each machine by its steady seconds, the fastest machine first."""
+    return _ranked(row, lambda _, arm: arm.steady_seconds)
+
+
+def ahead(contenders: Sequence[Contender]) -> stats.Speedup:
+    """How many times as fast the first is as the second: whole machines, by their runs' medians.
+
+    With an interval over runs where both have three or more.
+    """
+    first, second = contenders[:2]
+    return stats.speedup(second.arm.medians, first.arm.medians)
+
+
+def start_seconds(arm: Arm) -> float | None:
+    """What its start takes on top, from a cold cache if that was measured."""
+    return arm.excess_seconds(arm.start_shown)
+
+
+def starts_known(row: Row, prices: Mapping[str, float]) -> bool:
+    """Whether start-up can be counted: for all arms with a price, or it would favour some."""
+    arms = [arm for (place, _), arm in row.arms.items() if place.machine_id in prices]
+    return all(start_seconds(arm) is not None for arm in arms)
+
+
+def cost(place: Place, seconds: float, prices: Mapping[str, float]) -> float | None:
+    """`prices`: of an hour, by machine id. Whatever money they are in."""
+    price = prices.get(place.machine_id)
+    return None if price is None else price * seconds / 3600
+
+
+def cheapest(row: Row, prices: Mapping[str, float], count: int) -> list[Contender]:
+    """The cheapest arm of each machine with a price, the cheapest machine first.
+
+    Of a training of `count` epochs, or of MANY samples in inference, with the start where
+    `starts_known`.
+    """
+    times = count if row.workload.unit == "epoch" else row.units_of_many
+    counted = starts_known(row, prices)
+
+    def amount(place: Place, arm: Arm) -> float | None:
+        start = (start_seconds(arm) or 0.0) if counted else 0.0
+        return cost(place, start + times * arm.steady_seconds, prices)
+
+    return _ranked(row, amount)
+
+
+def rate(row: Row, arm: Arm) -> float:
+    """Images (samples, elements) a second in the steady state."""
+    work = row.workload
+    if work.unit == "iteration":
+        return work.batch_size / arm.steady_seconds
+    samples = work.steps_per_epoch * work.batch_size if work.drop_last else work.samples
+    return samples / arm.steady_seconds
