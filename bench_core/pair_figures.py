@@ -1,13 +1,23 @@
-"""Figures of a whole comparison with their captions, for the page and for the report. Pure."""
+"""Figures of whole comparisons, one or several, for the page and for the report. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import plotly.graph_objects as go
 
-from bench_core.chart_frame import machine_styles
+from bench_core.chart_frame import (
+    GRAY,
+    Style,
+    framed,
+    label,
+    log_seconds_x,
+    machine_styles,
+    on_log_axes,
+)
 from bench_core.chart_titles import training_caption
 from bench_core.comparison import Comparison
 from bench_core.figures import Saved, SpeedupPoint, seconds_saved, speedup_by_batch
@@ -64,3 +74,100 @@ def saved(pair: Comparison, title: str) -> tuple[go.Figure, str]:
     band = ", with the 95 % band" if curves[0].outlook else ""
     runs = (*pair.baseline.runs, *pair.candidate.runs)
     return figure, training_caption("Seconds saved so far against the baseline", runs, band)
+
+
+# Of machines side by side
+
+
+@dataclass(frozen=True, slots=True)
+class MachinePoint:
+    """A number above 0 of a workload on a machine; `low` and `high` end its interval if it has one.
+
+    `row` is the workload, `place` the machine's name, `text` the number as people read it. Hollow
+    is a first look, pale what the others are held against.
+    """
+
+    row: str
+    place: str
+    value: float
+    text: str
+    low: float | None = None
+    high: float | None = None
+    hollow: bool = False
+    pale: bool = False
+
+
+def dots_by_machine(
+    points: Sequence[MachinePoint],
+    styles: Mapping[str, Style],
+    *,
+    suffix: str,
+    line_at: float | None = None,
+    title: str = "",
+) -> go.Figure:
+    """A row a workload, a dot a machine beside each other, on a logarithmic axis.
+
+    `styles` by the points' `place`, in the order of the dots in a row. `suffix`: ` s` makes an axis
+    of times. `line_at` is where nothing changes.
+    """
+    rows = list(dict.fromkeys(point.row for point in points))
+    figure = go.Figure()
+    for at in range(1, len(rows)):
+        figure.add_hline(at - 0.5, line={"color": "rgba(128,138,150,.18)", "width": 1})
+    if line_at is not None:
+        figure.add_vline(line_at, line={"color": GRAY, "width": 1.5})
+    for place, (name, style) in enumerate(styles.items()):
+        mine = [point for point in points if point.place == name]
+        if not mine:
+            continue
+        aside = 0.6 * (place - (len(styles) - 1) / 2) / max(len(styles), 2)
+        figure.add_scatter(
+            x=np.array([point.value for point in mine]),
+            y=np.array([rows.index(point.row) + aside for point in mine]),
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": np.array([p.high - p.value if p.high else np.nan for p in mine]),
+                "arrayminus": np.array([p.value - p.low if p.low else np.nan for p in mine]),
+                "color": style.color,
+                "thickness": 1.4,
+                "width": 3,
+            },
+            name=label(name),
+            mode="markers",
+            marker={
+                "color": style.color,
+                "size": [7 if point.pale else 10 for point in mine],
+                "opacity": [0.5 if point.pale else 1.0 for point in mine],
+                "symbol": [f"{style.symbol}-open" if p.hollow else style.symbol for p in mine],
+                "line": {"width": [2 if point.hollow else 0 for point in mine]},
+            },
+            customdata=[label(point.row, point.text) for point in mine],
+            hovertemplate=f"%{{customdata}}<extra>{label(name)}</extra>",
+        )
+    framed(figure, title, "kept", "", suffix)
+    figure.update_layout(hovermode="closest")
+    ends = [end for p in points for end in (p.value, p.low, p.high) if end is not None]
+    ends += [line_at] if line_at is not None else []
+    low, high = min(ends), max(ends)
+    if suffix == " s":
+        log_seconds_x(figure, "s", low, high * 1.01)
+    elif high / low > 4:
+        on_log_axes(figure, y=False)
+    else:
+        room = max((high / low) ** 0.06, 1.01)
+        figure.update_xaxes(
+            type="log",
+            range=[float(np.log10(low / room)), float(np.log10(high * room))],
+            nticks=6,
+        )
+    figure.update_xaxes(showgrid=True, gridcolor="rgba(128,138,150,.18)", ticksuffix=suffix)
+    figure.update_yaxes(
+        tickvals=list(range(len(rows))),
+        ticktext=[label(row) for row in rows],
+        range=[len(rows) - 0.4, -0.6],
+        showgrid=False,
+        ticksuffix="",
+        ticklabelstandoff=4,
+    )
+    return figure

@@ -37,7 +37,7 @@ LAYERS = (
     {"result_epochs", "step_file"},
     {"result_file"},
     {"imports", "machines"},
-    {"claim_evidence", "claim_experiments"},
+    {"claim_evidence", "claim_experiments", "machine_tables"},
     {"claim_rules"},
     {"claim_trends"},
     {"judging"},
