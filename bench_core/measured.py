@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from statistics import fmean
+from typing import Any
 
 from bench_core import stats
+from bench_core.epoch_columns import EpochColumns, column
 from bench_core.events import Epoch, Finding, Parity
 from bench_core.run import Run
 from bench_core.spec import Cache, Variant
@@ -24,6 +27,25 @@ SHORTEST_LEVEL = 6
 WORSE = ("same", "closer to fp64 than eager", "not checked", "differs")
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What a list says of a run, computed from its epochs. Seconds and bytes.
+
+    `epochs` are its rows, `count` counts epochs, or in inference iterations. `first_seconds` is
+    what the first one took, with what came before it. `tested`: there was testing after an epoch;
+    the seconds hold it where it was asked for.
+    """
+
+    steady: stats.SteadyState
+    excess_seconds: float | None
+    epochs: int = 0
+    count: int = 0
+    first_seconds: float | None = None
+    compile_seconds: float = 0.0
+    peak_memory_bytes: int | None = None
+    tested: bool = False
+
+
 @dataclass(frozen=True)
 class Measured:
     """A run with its epochs and what can be said of it alone. Seconds.
@@ -31,13 +53,23 @@ class Measured:
     `steady` is that of the series: of epochs in training, of single iterations in inference, where
     an epoch is a block of them. `excess_seconds` holds what was spent before the first iteration
     on tracing, freezing or exporting too. With `evaluation` the testing after each epoch counts.
+
+    `epochs` of a stored run are read when somebody looks at one, or at a series; how many there are
+    and whatever is derived from them is known without.
     """
 
     run: Run
-    epochs: tuple[Epoch, ...]
-    steady: stats.SteadyState
-    excess_seconds: float | None
+    epochs: Sequence[Epoch]
+    derived: Derived
     evaluation: bool = False
+
+    @property
+    def steady(self) -> stats.SteadyState:
+        return self.derived.steady
+
+    @property
+    def excess_seconds(self) -> float | None:
+        return self.derived.excess_seconds
 
     @property
     def begun(self) -> bool:
@@ -48,31 +80,20 @@ class Measured:
     def unit(self) -> str:
         return self.run.spec.workload.unit
 
+    @property
+    def count(self) -> int:
+        """Epochs, or in inference iterations."""
+        return self.derived.count
+
     @cached_property
     def series_seconds(self) -> list[float]:
         """Wall seconds of each epoch, or latency of each iteration."""
-        if self.unit == "epoch":
-            return [
-                epoch.wall_seconds + (epoch.evaluation_seconds or 0.0) * self.evaluation
-                for epoch in self.epochs
-            ]
-        return [seconds for epoch in self.epochs for seconds in epoch.step_seconds]
+        return _series(self.run, self.epochs, self.evaluation)
 
     @cached_property
     def series_compile_seconds(self) -> list[float]:
         """Seconds inside the compiler in each epoch or iteration."""
-        if self.unit == "epoch":
-            return [
-                epoch.compile_seconds + (epoch.evaluation_compile_seconds or 0.0) * self.evaluation
-                for epoch in self.epochs
-            ]
-        found: list[float] = []
-        for block in self.epochs:
-            here = [0.0] * len(block.step_seconds)
-            for window in block.compile_windows:
-                here[window.iteration or 0] += window.seconds
-            found += here
-        return found
+        return _series_compile(self.run, self.epochs, self.evaluation)
 
     @property
     def steady_seconds(self) -> list[float]:
@@ -82,15 +103,19 @@ class Measured:
     @property
     def first_seconds(self) -> float | None:
         """The first epoch; in inference the wait for the first answer, tracing included."""
-        return self.series_seconds[0] + self.execution_seconds if self.series_seconds else None
+        return self.derived.first_seconds
 
     @property
     def execution_seconds(self) -> float:
-        return self.run.prepared.execution_seconds if self.run.prepared else 0.0
+        return _execution_seconds(self.run)
 
     @property
     def compile_seconds(self) -> float:
-        return math.fsum(epoch.compile_seconds for epoch in self.epochs)
+        return self.derived.compile_seconds
+
+    @property
+    def peak_memory_bytes(self) -> int | None:
+        return self.derived.peak_memory_bytes
 
 
 def measure(run: Run, epochs: Sequence[Epoch], evaluation: bool = False) -> Measured:
@@ -99,27 +124,95 @@ def measure(run: Run, epochs: Sequence[Epoch], evaluation: bool = False) -> Meas
     `evaluation`: count the testing after each epoch too, as the article did; else it is left out.
     A run whose source states its steady seconds has those, without single times.
     """
-    unit = run.spec.workload.unit
-    stated = run.stated
-    if stated and not epochs:
-        steady = stats.SteadyState(0, stated.steady_seconds, None, 0, None)
-        return Measured(run, (), steady, stated.start_seconds)
-    if not epochs:
-        steady = stats.SteadyState(None, None, None, 0, f"No {unit} was measured.")
-        return Measured(run, (), steady, None)
-    unknown = stats.SteadyState(None, None, None, 0, None)
-    one = Measured(run, tuple(epochs), unknown, None, evaluation)
-    steady = stats.steady_state(
-        one.series_seconds,
-        one.series_compile_seconds,
-        skip=1 if unit == "epoch" else FIRST_ITERATIONS,
-        shortest=3 if unit == "epoch" else SHORTEST_LEVEL,
-        unit=unit,
+    return measure_all([(run, epochs)], evaluation)[0]
+
+
+def measure_all(
+    runs: Iterable[tuple[Run, Sequence[Epoch]]], evaluation: bool = False
+) -> list[Measured]:
+    """`measure` for many runs at once, which takes a tenth of the time for each."""
+    found = []
+    several: list[tuple[Run, Sequence[Epoch], stats.Series]] = []
+    for run, read in runs:
+        epochs = read if isinstance(read, EpochColumns) else tuple(read)
+        one_by_one = run.spec.workload.unit == "iteration"
+        if epochs:
+            series = stats.Series(
+                _series(run, epochs, evaluation),
+                _series_compile(run, epochs, evaluation),
+                skip=FIRST_ITERATIONS if one_by_one else 1,
+                shortest=SHORTEST_LEVEL if one_by_one else 3,
+                unit=run.spec.workload.unit,
+            )
+            several.append((run, epochs, series))
+        found.append(None if epochs else Measured(run, (), _without_epochs(run), evaluation))
+    steady = stats.steady_states([series for _, _, series in several])
+    measured = (
+        Measured(run, epochs, _derived(run, epochs, series, state), evaluation)
+        for (run, epochs, series), state in zip(several, steady, strict=True)
     )
+    return [one or next(measured) for one in found]
+
+
+def _without_epochs(run: Run) -> Derived:
+    stated = run.stated
+    if stated:
+        steady = stats.SteadyState(0, stated.steady_seconds, None, 0, None)
+        return Derived(steady, stated.start_seconds, peak_memory_bytes=stated.peak_memory_bytes)
+    reason = f"No {run.spec.workload.unit} was measured."
+    return Derived(stats.SteadyState(None, None, None, 0, reason), None)
+
+
+def _derived(
+    run: Run, epochs: Sequence[Epoch], series: stats.Series, steady: stats.SteadyState
+) -> Derived:
+    before = _execution_seconds(run)
     excess = None
     if steady.first is not None:
-        excess = stats.startup_excess(one.series_seconds, steady) + one.execution_seconds
-    return replace(one, steady=steady, excess_seconds=excess)
+        excess = stats.startup_excess(series.seconds, steady) + before
+    peaks = [peak for peak in column(epochs, "peak_memory_bytes") if peak is not None]
+    return Derived(
+        steady,
+        excess,
+        epochs=len(epochs),
+        count=len(series.seconds),
+        first_seconds=series.seconds[0] + before if len(series.seconds) else None,
+        compile_seconds=math.fsum(column(epochs, "compile_seconds")),
+        peak_memory_bytes=max(peaks, default=None),
+        tested=any(column(epochs, "evaluation_seconds")),
+    )
+
+
+def _series(run: Run, epochs: Sequence[Epoch], evaluation: bool) -> list[float]:
+    if run.spec.workload.unit == "iteration":
+        return list(chain.from_iterable(column(epochs, "step_seconds")))
+    seconds = column(epochs, "wall_seconds")
+    return _sums(seconds, column(epochs, "evaluation_seconds")) if evaluation else list(seconds)
+
+
+def _series_compile(run: Run, epochs: Sequence[Epoch], evaluation: bool) -> list[float]:
+    if run.spec.workload.unit == "epoch":
+        seconds = column(epochs, "compile_seconds")
+        if not evaluation:
+            return list(seconds)
+        return _sums(seconds, column(epochs, "evaluation_compile_seconds"))
+    found: list[float] = []
+    for steps, windows in zip(
+        column(epochs, "step_seconds"), column(epochs, "compile_windows"), strict=True
+    ):
+        here = [0.0] * len(steps)
+        for window in windows:
+            here[window.iteration or 0] += window.seconds
+        found += here
+    return found
+
+
+def _sums(seconds: Sequence[float], more: Sequence[Any]) -> list[float]:
+    return [one + (other or 0.0) for one, other in zip(seconds, more, strict=True)]
+
+
+def _execution_seconds(run: Run) -> float:
+    return run.prepared.execution_seconds if run.prepared else 0.0
 
 
 def cache_found(run: Run) -> Cache | None:
