@@ -30,7 +30,9 @@ from pages.parts.live_cards import draw_progress, needs_of
 from pages.parts.live_endings import FIRST_LOOK_ICON, VERDICT_ICONS
 from pages.parts.live_reading import Reading, read
 from pages.parts.measured import measured_runs
+from pages.parts.sample_results import sample_button
 from pages.parts.text import plain
+from pages.parts.upload import upload_button
 from pages.parts.when import reader_zone, when_text
 
 PAGES = Path(__file__).resolve().parent
@@ -254,8 +256,8 @@ def draw_promises() -> None:
         ),
         (
             ":material/devices: **Your other machines**",
-            "The same command on a T4 or an A100 writes a CSV. Every result here can be "
-            "downloaded as one.",
+            "The same command on a T4 or an A100 writes a CSV. Upload it, and they stand side "
+            "by side.",
         ),
     )
     with st.grid(3, min_column_width=220):
@@ -315,6 +317,8 @@ if not runs:
             with st.container(horizontal=True, horizontal_alignment="center"):
                 start_demo("Run the demo", primary=True)
                 new_run()
+                sample_button()
+                upload_button()
     draw_promises()
     st.caption(this_machine())
     st.stop()

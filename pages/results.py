@@ -1,4 +1,4 @@
-"""Results: every stored run. Filter, compare, download, delete; the ticked run's card below.
+"""Results: every stored run. Upload, filter, compare, download, delete; the ticked run's card.
 
 Choices, then the table of one page of runs, then what can be done with the ticked ones. Only the
 runs of the page shown are measured, so a store of thousands opens as fast as one of a hundred.
@@ -18,11 +18,15 @@ from bench_core.result_csv import write, write_summary
 from bench_core.run import ENDED, Run
 from bench_core.store import Store
 from bench_core.units import counted
+from pages.parts.import_list import import_list
 from pages.parts.kinds import kind_of
+from pages.parts.machine_labels import machine_list
 from pages.parts.measured import measured_runs
 from pages.parts.run_card import run_card
 from pages.parts.run_table import run_table
+from pages.parts.sample_results import sample_button
 from pages.parts.text import plain
+from pages.parts.upload import is_open, upload, upload_button
 
 PAGES = Path(__file__).resolve().parent
 RUNS_A_PAGE = 200
@@ -94,9 +98,14 @@ header = st.container(
 )
 header.title("Results", anchor=False, width="content")
 
+if not VIEW_ONLY:
+    upload(after=clear_filter)
 with Store() as store:
     runs = store.runs()[::-1]
     machines = store.machines()
+    imports = store.imports()
+if not runs and is_open():
+    st.stop()
 if not runs:
     with st.container(border=True):
         st.markdown(
@@ -104,8 +113,12 @@ if not runs:
             "torch.compile on this machine. It takes two to three minutes on two cores and ends in "
             "a first look."
         )
-        if not VIEW_ONLY and st.button("New run", type="primary", icon=":material/add:"):
-            st.switch_page(PAGES / "run.py", query_params={})
+        if not VIEW_ONLY:
+            with st.container(horizontal=True):
+                if st.button("New run", type="primary", icon=":material/add:"):
+                    st.switch_page(PAGES / "run.py", query_params={})
+                sample_button()
+                upload_button()
     st.stop()
 
 # Nothing chosen in a row of pills means all of it.
@@ -178,6 +191,8 @@ matching = [
 ]
 stamp = time.strftime("%Y-%m-%d")
 with header.container(horizontal=True, width="content"):
+    if not VIEW_ONLY:
+        upload_button("Upload")
     st.download_button(
         "Summary",
         data=lambda: csv_of(matching, summary=True),
@@ -240,6 +255,10 @@ with st.container(horizontal=True, vertical_alignment="center"):
         "Delete", icon=":material/delete:", type="tertiary", disabled=not chosen, key="delete"
     ):
         confirm_delete([one.run for one in chosen])
+    if not VIEW_ONLY:
+        with Store() as store:
+            machine_list(store)
+        import_list(imports, runs)
 
 if chosen:
     card = chosen[0]

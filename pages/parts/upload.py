@@ -1,0 +1,236 @@
+"""The upload on Results: choose files, check what they would bring, import.
+
+Nothing is stored before the button is pressed, and then each file whole or not at all. The files
+lie in the session until then: a refresh loses them, and nothing else. The page shows one primary
+button while this is open.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from bench_core import imports, minimal_csv
+from bench_core.imported import Answers
+from bench_core.imports import Look
+from bench_core.spec import new_id
+from bench_core.store import Store, StoreError
+from bench_core.table_file import BadFile, TableFile, open_table
+from bench_core.units import counted
+from pages.parts.machine_labels import Machine, label_fields, relabel
+from pages.parts.text import plain
+from pages.parts.upload_preview import ask, preview_table
+
+RESULTS = Path(__file__).resolve().parents[1] / "results.py"
+ENDINGS = ("csv", "tsv", "txt", "gz")
+state = st.session_state
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Upload:
+    """An upload that is open: its files by the id that Streamlit gives each.
+
+    `id` names its widgets: another upload starts without files. `looks` are kept by what they
+    depend on, as a file of 200,000 rows is read for seconds.
+    """
+
+    id: str = field(default_factory=new_id)
+    tables: dict[str, TableFile] = field(default_factory=dict)
+    answers: dict[str, dict[str, str]] = field(default_factory=dict)
+    looks: dict[tuple[object, ...], Look] = field(default_factory=dict)
+
+
+def is_open() -> bool:
+    return "upload" in state
+
+
+def open_upload() -> None:
+    state.upload = Upload()
+
+
+def close_upload() -> None:
+    state.pop("upload", None)
+
+
+def upload_button(label: str = "Upload a CSV") -> None:
+    """Opens the upload, from any page. Not for a dashboard that is for viewing only."""
+    if st.button(label, icon=":material/upload:", disabled=is_open() and label == "Upload"):
+        open_upload()
+        st.switch_page(RESULTS, query_params={})
+
+
+def upload(after: Callable[[], None]) -> None:
+    """The open upload. `after` is called once something was imported, before the page is redrawn.
+
+    What was told about an upload that is over comes up as a toast.
+    """
+    if words := state.pop("upload_told", None):
+        st.toast(words, icon=":material/check:")
+    if not is_open():
+        return
+    opened: Upload = state.upload
+    with st.container(border=True, gap="small"):
+        head = st.container(
+            horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+        )
+        files = st.file_uploader(
+            "Results files",
+            type=list(ENDINGS),
+            accept_multiple_files=True,
+            key=f"files_{opened.id}",
+            label_visibility="collapsed",
+        )
+        if files:
+            stored = f"{counted(len(files), 'file')}, nothing is stored yet"
+            head.markdown(f"**Check before import** :gray[{stored}]", width="content")
+        else:
+            head.markdown("**Upload results** :gray[of other machines]", width="content")
+        head.button(
+            "Cancel", icon=":material/close:", type="tertiary", on_click=close_upload, key="close"
+        )
+        if files:
+            _check(opened, files, after)
+        else:
+            _ways()
+
+
+def _ways() -> None:
+    """Where a file comes from."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(
+            "CSV, TSV or text, also gzipped: this program's own file, one of timm's or PyTorch's "
+            "benchmarks, or six columns by hand: device, model, variant, batch_size, epoch and "
+            "epoch_seconds, one row an epoch.",
+            width="stretch",
+        )
+        st.download_button(
+            "Template",
+            data=minimal_csv.TEMPLATE,
+            file_name="results-template.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            help="The smallest file that can be imported, with two epochs of two variants.",
+        )
+    st.caption("Or measure on the other machine, and bring its file along:")
+    st.code(
+        "python -m bench_core run --model resnet50 --csv t4.csv\n"
+        "python -m bench_core import t4.csv",
+        language="bash",
+        wrap_lines=True,
+    )
+
+
+def _check(opened: Upload, files: Sequence[UploadedFile], after: Callable[[], None]) -> None:
+    with Store() as store:
+        machines = store.machines()
+        with st.spinner("Reading the files …"):
+            looks = _looks(store, opened, files)
+        given = [opened.answers.get(file.file_id, {}) for file in files]
+        preview_table(looks, given, machines)
+        for file, look, answers in zip(files, looks, given, strict=True):
+            if look.questions and look.state != "known":
+                said = ask(look, answers, machines, f"{opened.id}_{file.file_id}")
+                if said is not None:
+                    opened.answers[file.file_id] = said
+                    st.rerun()
+        labels = label_fields(store, looks, opened.id)
+        ready = [
+            (file, look.new)
+            for file, look in zip(files, looks, strict=True)
+            if look.state == "ready"
+        ]
+        runs = counted(sum(new for _, new in ready), "run")
+        words = f"Import {runs} from {counted(len(ready), 'file')}" if ready else "Import"
+        with st.container(horizontal=True, vertical_alignment="center"):
+            pressed = st.button(
+                words,
+                type="primary",
+                icon=":material/check:",
+                disabled=not ready,
+                key=f"import_{opened.id}",
+            )
+            st.caption(
+                "All or nothing for each file. An import can be undone afterwards.", width="content"
+            )
+        if not pressed:
+            return
+        with st.spinner(f"Importing {runs} …"):
+            told, failed = _take_in(store, opened, [file for file, _ in ready], labels)
+            # Before anything is drawn: a second press finds nothing to import.
+            if told:
+                state.upload_told = told
+                after()
+            if not failed and not any(look.state == "asks" for look in looks):
+                close_upload()
+    for sentence in failed:
+        st.markdown(f":red[:material/error:] {plain(sentence)}")
+    if not failed:
+        st.rerun()
+
+
+def _table(opened: Upload, file: UploadedFile) -> TableFile:
+    """Raises BadFile."""
+    if file.file_id not in opened.tables:
+        opened.tables[file.file_id] = open_table(file.name, file.getvalue())
+    return opened.tables[file.file_id]
+
+
+def _looks(store: Store, opened: Upload, files: Sequence[UploadedFile]) -> list[Look]:
+    """A look at each file, read again only where its answers or the store have changed."""
+    here = (len(store.run_ids()), tuple(one.id for one in store.imports()))
+    looks = []
+    first: dict[str, str] = {}
+    for file in files:
+        answers = opened.answers.get(file.file_id, {})
+        depends = (file.file_id, *sorted(answers.items()), here)
+        if depends not in opened.looks:
+            opened.looks[depends] = _look(store, opened, file, answers)
+        look = opened.looks[depends]
+        table = opened.tables.get(file.file_id)
+        if table and first.setdefault(table.sha256, file.file_id) != file.file_id:
+            look = replace(look, state="known", note="the same file as one above", new=0)
+        looks.append(look)
+    return looks
+
+
+def _look(store: Store, opened: Upload, file: UploadedFile, answers: Answers) -> Look:
+    try:
+        table = _table(opened, file)
+        look = imports.look(store, table, answers)
+        if look.state == "refused" and answers:  # what was said may be what is wrong
+            asked = tuple(imports.family_of(table).questions(table, answers))
+            look = replace(look, questions=asked)
+        return look
+    except BadFile as error:
+        return Look(file.name, "refused", str(error))
+    except Exception as error:  # whatever a stranger's file does to a reader, the page stays
+        log.exception("%s cannot be read", file.name)
+        return Look(file.name, "refused", f"it cannot be read: {type(error).__name__}: {error}")
+
+
+def _take_in(
+    store: Store, opened: Upload, files: Sequence[UploadedFile], labels: dict[Machine, str]
+) -> tuple[str, list[str]]:
+    """Import files; what became of them, and a sentence for each that could not be stored."""
+    new, brought, failed = 0, 0, []
+    for file in files:
+        answers = opened.answers.get(file.file_id, {})
+        try:
+            imported = imports.take_in(store, _table(opened, file), answers)
+        except (BadFile, StoreError) as error:
+            failed.append(f"{file.name} was not imported: {error}")
+            continue
+        if imported.record:
+            relabel(store, imported.record, labels)
+            new += imported.new
+            brought += 1
+    if not brought:
+        return "", failed
+    return f"{counted(new, 'run')} from {counted(brought, 'file')} imported.", failed

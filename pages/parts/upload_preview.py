@@ -1,0 +1,148 @@
+"""What files would bring, before anything is stored: a table, and what is asked about each file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from bench_core.imported import Question
+from bench_core.imports import Look
+from bench_core.units import count_text, counted
+from pages.parts.machine_labels import label_choices
+from pages.parts.run_table import EMPTY_CELL, MACHINE_COLORS
+from pages.parts.text import plain
+
+STATE_COLORS = {"ready": "green", "known": "gray", "refused": "red"}
+LEFT_OUT = "ignore"
+
+
+def open_questions(look: Look, answers: Mapping[str, str]) -> list[Question]:
+    return [question for question in look.questions if not answers.get(question.key)]
+
+
+def preview_table(
+    looks: Sequence[Look], answers: Sequence[Mapping[str, str]], machines: Sequence[str]
+) -> None:
+    """`answers` are those given for each file; `machines` the labels of the store, in order."""
+    chips = [_chip(look, given) for look, given in zip(looks, answers, strict=True)]
+    frame = pd.DataFrame([_row(look, chip) for look, chip in zip(looks, chips, strict=True)])
+    states = list(dict.fromkeys(chips))
+    found = [label for look in looks for _, label in look.machines]
+    labels = list(dict.fromkeys([*machines, *found]))
+    numbers = ("Rows", "Runs", "New runs", "Known")
+    st.dataframe(
+        frame.style.format(dict.fromkeys(numbers, count_text)),
+        hide_index=True,
+        placeholder="",
+        height="content" if len(looks) <= 12 else 460,
+        alt="The files, what each is read as, what it would bring, and what is wrong or asked",
+        column_config={
+            "File": st.column_config.TextColumn(width=180, pinned=True),
+            "State": st.column_config.MultiselectColumn(
+                width=104,
+                options=states,
+                color=[STATE_COLORS.get(state, "yellow") for state in states],
+            ),
+            "Read as": st.column_config.TextColumn(width=150),
+            "Rows": st.column_config.NumberColumn(
+                width=60, help="Epochs, or results of a whole run."
+            ),
+            "Runs": st.column_config.NumberColumn(width=52),
+            "New runs": st.column_config.NumberColumn(width=70),
+            "Known": st.column_config.NumberColumn(
+                width=58, help="Runs that are here already: they stay as they are."
+            ),
+            "Machines": st.column_config.MultiselectColumn(
+                width=90,
+                options=labels,
+                color=[MACHINE_COLORS[at % len(MACHINE_COLORS)] for at in range(len(labels))],
+            ),
+            "Note": st.column_config.TextColumn(width=330),
+        },
+    )
+    for look in looks:
+        if look.state == "refused":  # the way out, in full: a cell of the table is cut off
+            st.markdown(
+                f":red[:material/error:] **{plain(look.file)}** "
+                f":gray[is not imported:] {plain(look.note)}"
+            )
+
+
+def _chip(look: Look, answers: Mapping[str, str]) -> str:
+    if look.state != "asks":
+        return look.state
+    return f"check {counted(len(open_questions(look, answers)), 'thing')}"
+
+
+def _row(look: Look, chip: str) -> dict[str, object]:
+    nothing = not (look.new or look.known)
+    return {
+        "File": look.file,
+        "State": [chip],
+        "Read as": look.family,
+        "Rows": look.rows or EMPTY_CELL,
+        "Runs": EMPTY_CELL if nothing else look.new + look.known,
+        "New runs": EMPTY_CELL if nothing else look.new,
+        "Known": EMPTY_CELL if nothing else look.known,
+        "Machines": [label for _, label in look.machines],
+        "Note": look.note,
+    }
+
+
+def ask(
+    look: Look, answers: Mapping[str, str], machines: Sequence[str], key: str
+) -> dict[str, str] | None:
+    """The questions about one file as a form; what was said, once it is confirmed.
+
+    Columns that are taken to mean nothing stand folded away.
+    """
+    asked = open_questions(look, answers)
+    words = "what no column states" if asked else "what was said of it"
+    told = [one for one in look.questions if one.suggestion != LEFT_OUT]
+    left_out = [one for one in look.questions if one.suggestion == LEFT_OUT]
+    said: dict[str, str] = {}
+    with (
+        st.expander(f"**{plain(look.file)}** :gray[{words}]", expanded=bool(asked)),
+        st.form(f"{key}_ask", border=False, enter_to_submit=False),
+    ):
+        with st.grid(3, min_column_width=240):
+            for question in told or left_out:
+                said[question.key] = _field(question, answers, machines, key)
+        if told and left_out:
+            words = f"{counted(len(left_out), 'column')} left out"
+            with st.expander(words, type="compact"), st.grid(3, min_column_width=240):
+                for question in left_out:
+                    said[question.key] = _field(question, answers, machines, key)
+        pressed = st.form_submit_button(
+            "That is right" if asked else "Read it again", icon=":material/check:"
+        )
+    return {name: text for name, text in said.items() if text} if pressed else None
+
+
+def _field(
+    question: Question, answers: Mapping[str, str], machines: Sequence[str], key: str
+) -> str:
+    value = answers.get(question.key) or question.suggestion
+    key = f"{key}_{question.key}"
+    label = plain(question.text)
+    if question.choices:
+        choices = list(question.choices)
+        index = choices.index(value) if value in choices else None
+        return st.selectbox(label, choices, index=index, placeholder="Choose", key=key) or ""
+    if question.key == "machine":
+        choices = label_choices(value, machines=machines)
+        index = 0 if value else None
+        return (
+            st.selectbox(
+                label,
+                choices,
+                index=index,
+                placeholder="Choose, or type a label",
+                accept_new_options=True,
+                key=key,
+            )
+            or ""
+        ).strip()
+    return st.text_input(label, value=value or "", key=key).strip()
