@@ -14,6 +14,7 @@ from bench_core.chart_titles import epochs_title
 from bench_core.doubts import doubts_of_run
 from bench_core.events import Activity
 from bench_core.figures import Line, epoch_seconds
+from bench_core.imports import FAMILIES
 from bench_core.inference_tables import MADE_BY
 from bench_core.measured import Arm, Measured
 from bench_core.pairing import NOT_STATED
@@ -26,6 +27,18 @@ from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
 
 CHART_HEIGHT = 220
+# Which fields of the workload a line of the specification tells, for sources that lack them.
+TELLS = {
+    "Data": ("dataset", "samples", "image_size"),
+    "Pipeline": ("pipeline", "loader_workers"),
+    "Steps an epoch": ("samples", "drop_last"),
+    "Training": ("optimizer", "learning_rate"),
+    "Evaluation": ("evaluate",),
+    "Input": ("dataset", "image_size"),
+    "Grad mode": ("grad_mode",),
+    "Precision": ("precision",),
+    "Memory layout": ("memory_layout",),
+}
 
 
 def run_card(one: Measured) -> None:
@@ -34,8 +47,10 @@ def run_card(one: Measured) -> None:
     with st.container(border=True, gap="small"):
         title = " · ".join(plain(fact) for fact in facts if fact)
         label = run.spec.measurement.label
+        imported = " :blue-badge[:material/upload_file: imported]" if run.import_id else ""
         st.markdown(
-            f"**Run {run.number}** :gray[{title}]" + (f"  \n{plain(label)}" if label else "")
+            f"**Run {run.number}** :gray[{title}]{imported}"
+            + (f"  \n{plain(label)}" if label else "")
         )
         if run.status == "failed":
             _failure(run)
@@ -55,14 +70,24 @@ def run_card(one: Measured) -> None:
             _chart(one)
         left, right = st.columns(2, gap="small")
         with left:
+            if run.import_id:
+                st.caption("Where it comes from")
+                _pairs(dict(source(run)), "The file that this run was read from")
             st.caption("Asked for and what happened")
             _pairs(dict(effective(run)), "What was asked for and what happened")
             if run.environment:
                 st.caption("Where it ran")
                 _pairs(dict(environment(run)), "Where it ran")
         with right:
-            st.caption("Measure it again")
-            st.code(run.spec.command, language="bash", wrap_lines=True)
+            if work.is_foreign:
+                st.caption("This model is known from its file only: it cannot be measured here.")
+            else:
+                st.caption(
+                    "Measure one like it; what its file does not state is this program's default"
+                    if run.unstated
+                    else "Measure it again"
+                )
+                st.code(run.spec.command, language="bash", wrap_lines=True)
             if one.unit == "iteration" and one.epochs:
                 st.caption("Latencies")
                 _pairs(dict(latencies(one)), "Percentiles of the latencies, and the first answer")
@@ -75,6 +100,29 @@ def run_card(one: Measured) -> None:
 
 def _pairs(rows: dict[str, str], alt: str) -> None:
     st.table(rows, border="horizontal", hide_header=True, alt=alt)
+
+
+def source(run: Run) -> Iterator[tuple[str, str]]:
+    """Of an imported run: its file, its place there, and what its rows do not say themselves."""
+    if run.source:
+        line = f", from line {run.source.line}" if run.source.line else ""
+        yield "File", plain(run.source.file) + line
+        titles = {family.key: family.title for family in FAMILIES}
+        yield "Read as", plain(titles.get(run.source.family, run.source.family))
+        if run.source.variant:
+            yield "Variant there", plain(run.source.variant)
+        for name, whence in run.source.inferred.items():
+            words = name.replace("_", " ")
+            yield f"{words[0].upper()}{words[1:]} from", plain(whence)
+    stated, unit = run.stated, run.spec.workload.unit
+    if stated:
+        yield "Stated", f"{seconds_text(stated.steady_seconds)} an {unit}, without single times"
+        if stated.start_seconds is not None:
+            yield "Stated start-up", f"{seconds_text(stated.start_seconds)} on top"
+        if stated.peak_memory_bytes is not None:
+            yield "Stated peak memory", bytes_text(stated.peak_memory_bytes)
+    if run.unstated:
+        yield "Not stated", plain(", ".join(name.replace("_", " ") for name in run.unstated))
 
 
 def verdicts(run: Run) -> Iterator[str]:
@@ -192,20 +240,20 @@ def effective(run: Run) -> Iterator[tuple[str, str]]:
             yield "Kernels", count_text(activity.kernels)
     if asks_for_cuda_graphs(run):
         yield "CUDA graphs", _cuda_graphs(run, activity)
-    if env:
+    if env and env.threads is not None:
         asked = "left to torch" if work.threads is None else f"asked for {work.threads}"
         threads = f"{asked}, used {env.threads}"
         differs = work.threads not in (None, env.threads)
         yield "CPU threads", f":yellow[{threads}]" if differs else threads
-        if env.tf32_matmul is not None:
-            uses = [
-                f"{name} {'on' if on else 'off'}"
-                for name, on in (
-                    ("convolution", env.tf32_convolution),
-                    ("matrix products", env.tf32_matmul),
-                )
-            ]
-            yield "TF32", f"asked for {work.tf32}: {', '.join(uses)}"
+    if env and env.tf32_matmul is not None:
+        uses = [
+            f"{name} {'on' if on else 'off'}"
+            for name, on in (
+                ("convolution", env.tf32_convolution),
+                ("matrix products", env.tf32_matmul),
+            )
+        ]
+        yield "TF32", f"asked for {work.tf32}: {', '.join(uses)}"
     if prepared and not work.is_function:  # which has none
         asked, got = run.spec.measurement.weights, prepared.weights
         yield "Weights", plain(got) if asked == got else f":yellow[asked for {asked}: {plain(got)}]"
@@ -259,8 +307,12 @@ def environment(run: Run) -> Iterator[tuple[str, str]]:
     yield "Machine", f"{plain(env.machine)} ({plain(env.machine_id)})"
     yield f"Device {run.spec.device}", ", ".join(device) or NOT_STATED
     if env.cpu_name:
-        cores = f"{env.cpu_affinity} of {env.cpu_cores} cores"
-        yield "Processor", f"{plain(env.cpu_name)}, {cores}, {plain(env.cpu_isa or '')}"
+        facts = [plain(env.cpu_name)]
+        if env.cpu_cores:
+            facts.append(f"{env.cpu_affinity or env.cpu_cores} of {env.cpu_cores} cores")
+        if env.cpu_isa:
+            facts.append(plain(env.cpu_isa))
+        yield "Processor", ", ".join(facts)
     if env.memory_bytes:
         yield "Memory", bytes_text(env.memory_bytes)
     versions = {
@@ -280,6 +332,13 @@ def environment(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def specification(run: Run) -> Iterator[tuple[str, str]]:
+    """What was measured; of an imported run only what its source states."""
+    for name, words in _specification(run):
+        lacking = any(field in run.unstated for field in TELLS.get(name, ()))
+        yield name, NOT_STATED if lacking else words
+
+
+def _specification(run: Run) -> Iterator[tuple[str, str]]:
     work = run.spec.workload
     yield from _of_inference(run) if work.task == "infer" else _of_training(run)
     yield "Precision", work.precision

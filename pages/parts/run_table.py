@@ -42,7 +42,7 @@ def run_table(
     functions = {one.run.spec.workload.is_function for one in measured}
     size = "Batch" if functions == {False} else "Input size" if functions == {True} else "Batch, n"
     frame = pd.DataFrame([_row(one, size, count, steady, first) for one in measured])
-    for name in ("Task", "Precision", "Cache"):
+    for name in ("Task", "Precision", "Cache", "From"):
         if frame[name].nunique() == 1:
             frame = frame.drop(columns=name)  # the same in every row: room for the others
     zone, now = reader_zone(), datetime.now(UTC)
@@ -94,6 +94,9 @@ def run_table(
                 help="Samples in a batch; for a function the size n of its input.",
             ),
             "Precision": st.column_config.TextColumn(width=70),
+            "From": st.column_config.TextColumn(
+                width=100, help="The file that an imported run comes from."
+            ),
             "Over time": st.column_config.LineChartColumn(
                 width=76,
                 y_min=0,
@@ -154,8 +157,9 @@ def _row(one: Measured, size: str, count: str, steady: str, first: str) -> dict[
         "Cache": variant.cache or "",
         size: work.batch_size,
         "Precision": work.precision,
+        "From": run.source.file if run.import_id and run.source else "",
         "Over time": _spark(one),
-        count: EMPTY_CELL if run.status == "queued" else len(one.series_seconds),
+        count: EMPTY_CELL if run.status == "queued" or run.stated else len(one.series_seconds),
         steady: one.steady.median_seconds or EMPTY_CELL,
         "Doubts": [doubt.label for doubt in doubts_of_run(one)],
         first: one.first_seconds or EMPTY_CELL,
