@@ -17,6 +17,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 # A module of bench_core may import those of the rows above its own.
 LAYERS = (
+    {"text_encoding"},
     {"units", "spec", "paths", "free_memory", "model_sizes", "result_columns", "chart_frame"},
     {"events", "source", "table_file", "graph"},
     {"run", "captured", "epoch_columns"},
