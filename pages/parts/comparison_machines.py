@@ -1,0 +1,196 @@
+"""Across machines: the answer, what it leaves out, prices, and a view of the numbers.
+
+Stands on Compare where more than one machine (or device of one) is in view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from bench_core.geomeans import Place
+from bench_core.machine_words import (
+    conditions,
+    headline,
+    left_out_sentences,
+    means_sentences,
+    prices_text,
+    side_by_side,
+    whole_machines_text,
+)
+from bench_core.machines import NOT_MEASURED, Across, Row
+from bench_core.store import Store
+from bench_core.units import counted
+from pages.parts.comparison_machine_views import View, machines_chart, machines_table
+from pages.parts.in_address import whole_number
+from pages.parts.run_table import ROWS_WITHOUT_SCROLLING
+from pages.parts.text import plain
+
+MOST_ROWS = 50
+MOST_MISSING = 500
+MOST_MEANS = 3
+LONG_TRAINING = 100
+MOST_EPOCHS = 100_000
+
+
+def machines_section(across: Across, machines: Sequence[str], view_only: bool) -> None:
+    """`machines`: all labels of the store in their fixed order, which is that of their colours."""
+    with Store() as store:
+        prices = store.prices()
+    rows = side_by_side(across)
+    with st.container(border=True, gap="xsmall"):
+        st.markdown(f"**Across machines: {plain(headline(across))}**")
+        for sentence in means_sentences(across)[:MOST_MEANS]:
+            st.markdown(plain(sentence))
+        name = ""
+        if rows:
+            name = _choose(_views(across, rows, prices))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            _left_out_button(across)
+            if rows and not view_only:
+                _prices_popover(across, prices)
+        if not rows:
+            return
+        count = LONG_TRAINING
+        if name == "cost" and rows[0].workload.unit == "epoch":
+            count = whole_number(
+                "Epochs of a training", "machines_epochs", LONG_TRAINING, MOST_EPOCHS
+            )
+        view = View(name, across, rows[:MOST_ROWS], machines, prices, count)
+        chart, table = st.columns([1, 1.3], gap="small")
+        with chart:
+            machines_chart(view)
+        with table:
+            machines_table(view)
+            notes = [prices_text(across, prices)] if name == "cost" else []
+            notes += [whole_machines_text(across)] if name != "speedup" else []
+            if len(rows) > MOST_ROWS:
+                more = counted(len(rows) - MOST_ROWS, "more workload")
+                notes.append(f"{more}: narrow the filter to see others. Means are over all.")
+            if notes:
+                st.caption(plain(" ".join(notes)))
+
+
+def _views(across: Across, rows: Sequence[Row], prices: Mapping[str, float]) -> dict[str, str]:
+    """What can be shown, by its name in the address."""
+    work = rows[0].workload
+    views = {
+        "speedup": "Speedup",
+        "fastest": "Fastest machine",
+        "seconds": f"Seconds an {work.unit}",
+        "rate": f"{work.thing.capitalize()}s a second",
+        "cost": "Cost",
+    }
+    if not any(row.pairs for row in rows):
+        del views["speedup"]
+    if not prices_text(across, prices):
+        del views["cost"]
+    return views
+
+
+def _choose(views: Mapping[str, str]) -> str:
+    usual = next(iter(views))
+    if st.session_state.get("across", usual) not in views:
+        del st.session_state["across"]  # a price was taken back
+    chosen: str = st.segmented_control(
+        "What is shown across machines",
+        list(views),
+        default=usual,
+        required=True,
+        format_func=views.__getitem__,
+        key="across",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    return chosen
+
+
+# Prices
+
+
+def _prices_popover(across: Across, prices: Mapping[str, float]) -> None:
+    with st.popover("Prices", icon=":material/payments:"):
+        st.caption("What an hour on each machine costs, in your money: seconds become a cost.")
+        for machine_id in dict.fromkeys(place.machine_id for place in across.places):
+            of = next(place for place in across.places if place.machine_id == machine_id)
+            key = f"price_{machine_id}"
+            st.session_state.setdefault(key, prices.get(machine_id))
+            st.number_input(
+                f"{plain(of.machine)} an hour",
+                min_value=0.0,
+                step=0.1,
+                format="%g",
+                placeholder="no price",
+                key=key,
+                on_change=_keep_price,
+                args=(machine_id, key),
+            )
+
+
+def _keep_price(machine_id: str, key: str) -> None:
+    """Nothing, or 0, is no price."""
+    with Store() as store:
+        store.set_price(machine_id, st.session_state[key] or None)
+
+
+# What is left out
+
+
+def _left_out_button(across: Across) -> None:
+    missing = _missing(across)
+    lack = "is not" if len(missing) == 1 else "are not"
+    words = f"{counted(len(missing), 'workload')} {lack} on every machine"
+    if st.button(
+        words if missing else "What machines differ in",
+        type="tertiary",
+        icon=":material/info:",
+        key="machines_left_out",
+    ):
+        _left_out_dialog(across)
+
+
+def _missing(across: Across) -> list[Row]:
+    return [row for row in across.rows if len(row.places) < len(across.places)]
+
+
+@st.dialog("Across machines", width="large")
+def _left_out_dialog(across: Across) -> None:
+    """What the means leave out, what is missing where and why, and what machines differ in."""
+    for sentence in left_out_sentences(across):
+        st.markdown(plain(sentence))
+    missing = _missing(across)[:MOST_MISSING]
+    if missing:
+        st.dataframe(
+            [
+                {
+                    "Workload": ", ".join(
+                        filter(None, [row.workload.model_name, *row.workload.words, words])
+                    ),
+                    **{across.names[place]: _state(row, place) for place in across.places},
+                }
+                for row, words in zip(missing, conditions(missing), strict=True)
+            ],
+            hide_index=True,
+            height="content" if len(missing) <= ROWS_WITHOUT_SCROLLING else 420,
+            alt="Workloads that are not on every machine, and why",
+        )
+        if len(_missing(across)) > MOST_MISSING:
+            st.caption(f"and {len(_missing(across)) - MOST_MISSING} more")
+    st.markdown("**What belongs to each machine**")
+    st.dataframe(
+        [
+            {"Fact": name, **{across.names[place]: of.get(place, "") for place in across.places}}
+            for name, of in across.facts.items()
+        ],
+        hide_index=True,
+        height="content",
+        alt="Facts of each machine",
+    )
+
+
+def _state(row: Row, place: Place) -> str:
+    if place in row.places:
+        return "measured"
+    reasons = dict.fromkeys(row.why_no_seconds(place, arm) for arm in row.arm_names)
+    return ", ".join(reason for reason in reasons if reason != NOT_MEASURED) or NOT_MEASURED
