@@ -18,6 +18,7 @@ import streamlit as st
 from bench_core.comparison import EAGER
 from bench_core.doubts import doubts_of_pair
 from bench_core.ladder import ladder
+from bench_core.machines import across
 from bench_core.measured import Measured
 from bench_core.pairing import (
     USUAL,
@@ -34,6 +35,7 @@ from pages.parts.comparison_charts import has_loss
 from pages.parts.comparison_choices import choose, clear_filter, state_of
 from pages.parts.comparison_ladder import ladder_card
 from pages.parts.comparison_left_out import left_out_dialog, show_left_out
+from pages.parts.comparison_machines import machines_section
 from pages.parts.comparison_override import (
     anyway,
     differs_text,
@@ -137,6 +139,7 @@ if overridden:
         overridden = False
         st.markdown(f":yellow[:material/warning:] No ratio: {plain(str(error))}.")
 
+side_by_side = across(found, choice.matching, machines)
 if not found.pairs:
     baseline = plain(choice.axis.baseline_name or EAGER.name)
     if two_chosen and all(any(one.steady.median_seconds for one in group) for group in groups):
@@ -159,6 +162,8 @@ if not found.pairs:
                     f"{other} of the same workload on one machine."
                 )
             new_run_button()
+        if side_by_side:
+            machines_section(side_by_side, machines, VIEW_ONLY)
     if found.left_out:
         with st.expander(f"Why not: {left_out_text(found)}", expanded=bool(picked)):
             show_left_out(found)
@@ -202,6 +207,8 @@ if of_functions:
         "A steady call of compiled code against one of eager code. The article wrote "
         "torch.\\_dynamo.optimize: the old spelling of torch.compile."
     )
+if side_by_side:
+    machines_section(side_by_side, machines, VIEW_ONLY)
 clicked = latency.arms_table(chosen, pairs) if one_workload else comparison_table(pairs, machines)
 if clicked is not None:
     chosen = pairs[clicked]
