@@ -9,7 +9,7 @@ from bench_core.comparison import SCATTER, Comparison
 from bench_core.geomeans import Place
 from bench_core.machines import MANY, Across, Contender, Row, ahead, fastest
 from bench_core.measured import PLAIN_VALUES
-from bench_core.stats import Speedup
+from bench_core.stats import RUNS_FOR_A_VERDICT, Speedup
 from bench_core.units import count_text, counted, interval_text, percent_text, ratio_text
 
 # What has a column of its own, or is the same by its nature.
@@ -44,9 +44,11 @@ def headline(across: Across) -> str:
     of = every if wins == len(rows) else f"{count_text(wins)} of the {count_text(len(rows))}"
     whose = _listed([across.names[place] for place in across.places if place in kept])
     told = _listed([f"{times_text(times)} {across.names[place]}" for place, times in others])
+    arms = [one.arm for row in rows for one in fastest(row)]
+    looks = any(len(arm.runs) < RUNS_FOR_A_VERDICT for arm in arms)
     return (
         f"{across.names[first]} is the fastest for {of} workloads that {whose} share: "
-        f"{told} in the geometric mean"
+        f"{told} in the geometric mean{', first looks among them' if looks else ''}"
     )
 
 
@@ -84,8 +86,8 @@ def means_sentences(across: Across) -> list[str]:
         listed = ", ".join(f"{mean.name} {ratio_text(mean.ratio)}" for mean in found.means)
         looks = " (first looks among them)" if found.first_looks else ""
         sentences.append(
-            f"Speedup of {arm} within each machine, geometric mean over the {over} that they "
-            f"share{looks}: {listed}."
+            f"Speedup of {arm} within each machine, geometric mean over the {over} where all have "
+            f"it{looks}: {listed}."
         )
     return sentences
 

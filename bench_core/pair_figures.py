@@ -161,7 +161,8 @@ def dots_by_machine(
             range=[float(np.log10(low / room)), float(np.log10(high * room))],
             nticks=6,
         )
-    figure.update_xaxes(showgrid=True, gridcolor="rgba(128,138,150,.18)", ticksuffix=suffix)
+    grid = "rgba(128,138,150,.18)"
+    figure.update_xaxes(title=None, showgrid=True, gridcolor=grid, ticksuffix=suffix)
     figure.update_yaxes(
         tickvals=list(range(len(rows))),
         ticktext=[label(row) for row in rows],

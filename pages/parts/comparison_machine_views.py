@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -33,7 +33,7 @@ from pages.parts.text import plain
 SYMBOLS = {"circle": "●", "diamond": "◆", "square": "■", "triangle-up": "▲", "x": "✖"}
 MOST_CHART_ROWS = 12
 LONG_NAME = 20  # characters, or a phone has no room for the dots
-EMPTY_HELP = "Why a machine has no number here. Empty is never 0."
+EMPTY, EMPTY_HELP = "Why empty", "Why a machine has no number here."
 
 
 class Cell(NamedTuple):
@@ -45,17 +45,20 @@ class Cell(NamedTuple):
 
 
 Line = dict[str, Cell]
+ViewName = Literal["Speedup", "Fastest", "Seconds", "Throughput", "Cost"]
+# Columns that say nothing where all rows have the same.
+OF_EVERY_ROW = ("Batch", "Precision", "Conditions", "Arm", "Of")
 
 
 @dataclass(frozen=True)
 class View:
     """What is drawn: rows on two machines at least, of one kind, in their order.
 
-    `name`: `speedup`, `fastest`, `seconds`, `rate` or `cost`. `machines`: labels in the order of
-    their colours. `count`: epochs of the training that a cost is of.
+    `machines`: labels in the order of their colours. `count`: epochs of the training that a cost
+    is of.
     """
 
-    name: str
+    name: ViewName
     across: Across
     rows: Sequence[Row]
     machines: Sequence[str]
@@ -92,25 +95,25 @@ def machines_chart(view: View) -> None:
     rows = list(_points(view))
     shown = dict.fromkeys(point.row for point in rows)
     first = list(shown)[:MOST_CHART_ROWS]
-    caption = _caption(view)
+    caption = f"{_caption(view)}{_every_row(view)}"
     if len(shown) > len(first):
         caption += f" The first {len(first)} of {len(shown)} rows."
     figure = dots_by_machine(
         [point for point in rows if point.row in first],
         view.styles,
-        suffix={"speedup": "\u00d7", "rate": "", "cost": ""}.get(view.name, " s"),
-        line_at=1.0 if view.name == "speedup" else None,
+        suffix={"Speedup": "\u00d7", "Throughput": "", "Cost": ""}.get(view.name, " s"),
+        line_at=1.0 if view.name == "Speedup" else None,
         title=caption,
     )
     figure.update_layout(height=92 + (16 + 9 * len(view.places)) * len(first))
     st.caption(plain(caption))
-    st.plotly_chart(figure, key=f"machines_{view.name}", config=CONFIG, alt=caption)
+    st.plotly_chart(figure, key=f"machines_{view.name.lower()}", config=CONFIG, alt=caption)
 
 
 def _points(view: View) -> Iterator[MachinePoint]:
     names = view.across.names
     for row, label in zip(view.rows, _labels(view), strict=True):
-        if view.name == "speedup":
+        if view.name == "Speedup":
             for (place, arm), pair in row.pairs.items():
                 yield MachinePoint(
                     label if len(row.candidates) == 1 else f"{label}, {arm}",
@@ -121,15 +124,15 @@ def _points(view: View) -> Iterator[MachinePoint]:
                     pair.speedup.high,
                     hollow=pair.speedup.verdict is None,
                 )
-        elif view.name == "cost":
+        elif view.name == "Cost":
             for best in cheapest(row, view.prices, view.count):
                 text = f"{best.arm.name} {money_text(best.amount)}"
                 yield MachinePoint(label, names[best.place], best.amount, text)
         else:
             of_base = {pair.baseline.name for pair in row.pairs.values()}
             for (place, arm_name), one in row.arms.items():
-                value = rate(row, one) if view.name == "rate" else one.steady_seconds
-                text = rate_text(value) if view.name == "rate" else seconds_text(value)
+                value = rate(row, one) if view.name == "Throughput" else one.steady_seconds
+                text = rate_text(value) if view.name == "Throughput" else seconds_text(value)
                 yield MachinePoint(
                     label,
                     names[place],
@@ -164,14 +167,14 @@ def _caption(view: View) -> str:
     )
     pale = f" Pale: {', '.join(bases)}." if bases else ""
     match view.name:
-        case "speedup":
+        case "Speedup":
             arms = dict.fromkeys(arm for row in view.rows for arm in row.candidates)
             arm = next(iter(arms)) if len(arms) == 1 else "each arm"
             text = f"Speedup of {arm} against {', '.join(bases)} within each machine, with its 95"
             text += "\u00a0% interval; right of the line is faster."
-        case "rate":
+        case "Throughput":
             text = f"{work.thing.capitalize()}s a second once steady, more is better.{pale}"
-        case "cost":
+        case "Cost":
             text = (
                 f"Cost of {job_text(view.rows[0], view.count, _all_starts(view))} with each "
                 "machine's cheapest arm, less is better."
@@ -180,6 +183,15 @@ def _caption(view: View) -> str:
         case _:
             text = f"Steady seconds of one {work.unit}, less is better.{pale}"
     return text + (hollow if looks else "")
+
+
+def _every_row(view: View) -> str:
+    """` Every row: batch 16.`, of what has no column then."""
+    works = [row.workload for row in view.rows]
+    words = [works[0].size_text] if len({work.batch_size for work in works}) == 1 else []
+    if len({work.precision for work in works}) == 1 and works[0].precision != "fp32":
+        words.append(works[0].precision)
+    return f" Every row: {', '.join(words)}." if words else ""
 
 
 def _all_starts(view: View) -> bool:
@@ -193,14 +205,11 @@ def machines_table(view: View) -> None:
     """Numbers that sort. What every row shares has no column."""
     told = zip(view.rows, conditions(view.rows), strict=True)
     lines = [{**_workload(row, words), **line} for row, words in told for line in _lines(view, row)]
-    heads = list(dict.fromkeys(head for line in lines for head in line))
-    same = ("Precision", "Conditions", "Arm", "Of", "Empty")
     heads = [
         head
-        for head in heads
-        if head not in same
-        or len({str(line[head].value) for line in lines}) > 1
-        or (head == "Empty" and lines[0][head].value)
+        for head in lines[0]
+        if (head not in OF_EVERY_ROW or len({str(line[head].value) for line in lines}) > 1)
+        and (head != EMPTY or any(line[head].value for line in lines))
     ]
     frame = pd.DataFrame([{head: line[head].value for head in heads} for line in lines])
     style = frame.style
@@ -235,29 +244,30 @@ def _workload(row: Row, words: str) -> Line:
 
 def _lines(view: View, row: Row) -> Iterator[Line]:
     match view.name:
-        case "fastest":
+        case "Fastest":
             yield _fastest(view, row)
-        case "cost":
+        case "Cost":
             yield _cost(view, row)
         case _:
-            of_pairs = view.name == "speedup"
+            of_pairs = view.name == "Speedup"
             for arm in row.candidates if of_pairs else row.arm_names:
                 empty = why_text(view.across, view.places, row, arm, speedup=of_pairs)
                 numbers = {view.head(p): _number(view.name, row, p, arm) for p in view.places}
-                yield {"Arm": Cell([arm]), **numbers, "Empty": Cell(empty)}
+                yield {"Arm": Cell([arm]), **numbers, EMPTY: Cell(empty)}
 
 
 def _number(name: str, row: Row, place: Place, arm_name: str) -> Cell:
-    if name == "speedup":
+    if name == "Speedup":
         pair = row.pairs.get((place, arm_name))
         if pair is None:
             return Cell(EMPTY_CELL)
-        return Cell(pair.speedup.ratio, speedup_text(pair), gray=not pair.shows_difference)
+        text = speedup_text(pair).removesuffix(" none shown")  # grey, and its help says so
+        return Cell(pair.speedup.ratio, text, gray=not pair.shows_difference)
     arm = row.arms.get((place, arm_name))
     if arm is None:
         return Cell(EMPTY_CELL)
     look = _look(arm)
-    if name == "rate":
+    if name == "Throughput":
         value = rate(row, arm)
         return Cell(value, rate_text(value) + look, gray=bool(look))
     return Cell(arm.steady_seconds, seconds_text(arm.steady_seconds) + look, gray=bool(look))
@@ -316,11 +326,11 @@ def _columns(view: View, heads: Sequence[str]) -> dict[str, Any]:
         for head in map(view.head, view.places)
     }
     known: dict[str, Any] = {
-        "Model": column.TextColumn(width=108, pinned=True),
+        "Model": column.TextColumn(width=98, pinned=True),
         "Batch": column.NumberColumn(width=52),
         "Precision": column.TextColumn(width=74),
         "Conditions": column.TextColumn(width=118),
-        "Empty": column.TextColumn(width=200, help=EMPTY_HELP),
+        EMPTY: column.TextColumn(width=200, help=EMPTY_HELP),
         "Ahead by": column.NumberColumn(
             width=136,
             help="Steady seconds of the next machine's fastest arm / those of the fastest "
@@ -340,14 +350,14 @@ def _columns(view: View, heads: Sequence[str]) -> dict[str, Any]:
 
 
 _HELP = {
-    "speedup": "Steady seconds of the baseline / steady seconds of the arm, both on this machine. "
+    "Speedup": "Steady seconds of the baseline / steady seconds of the arm, both on this machine. "
     "Grey: no difference shown, or a first look.",
-    "seconds": "Less is better.",
-    "rate": "More is better.",
-    "cost": "Less is better. On one machine cost is time by its price, so it breaks even when time "
+    "Seconds": "Less is better.",
+    "Throughput": "More is better.",
+    "Cost": "Less is better. On one machine cost is time by its price, so it breaks even when time "
     "does.",
 }
 
 
 def _width(name: str) -> int:
-    return {"speedup": 116, "cost": 76}.get(name, 84)
+    return {"Speedup": 104, "Cost": 76}.get(name, 84)

@@ -21,8 +21,8 @@ from bench_core.machine_words import (
 )
 from bench_core.machines import NOT_MEASURED, Across, Row
 from bench_core.store import Store
-from bench_core.units import counted
-from pages.parts.comparison_machine_views import View, machines_chart, machines_table
+from bench_core.units import count_text, counted
+from pages.parts.comparison_machine_views import View, ViewName, machines_chart, machines_table
 from pages.parts.in_address import whole_number
 from pages.parts.run_table import ROWS_WITHOUT_SCROLLING
 from pages.parts.text import plain
@@ -43,9 +43,7 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
         st.markdown(f"**Across machines: {plain(headline(across))}**")
         for sentence in means_sentences(across)[:MOST_MEANS]:
             st.markdown(plain(sentence))
-        name = ""
-        if rows:
-            name = _choose(_views(across, rows, prices))
+        name = _choose(across, rows, prices) if rows else "Fastest"
         with st.container(horizontal=True, vertical_alignment="center"):
             _left_out_button(across)
             if rows and not view_only:
@@ -53,7 +51,7 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
         if not rows:
             return
         count = LONG_TRAINING
-        if name == "cost" and rows[0].workload.unit == "epoch":
+        if name == "Cost" and rows[0].workload.unit == "epoch":
             count = whole_number(
                 "Epochs of a training", "machines_epochs", LONG_TRAINING, MOST_EPOCHS
             )
@@ -63,8 +61,8 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
             machines_chart(view)
         with table:
             machines_table(view)
-            notes = [prices_text(across, prices)] if name == "cost" else []
-            notes += [whole_machines_text(across)] if name != "speedup" else []
+            notes = [prices_text(across, prices)] if name == "Cost" else []
+            notes += [whole_machines_text(across)] if name != "Speedup" else []
             if len(rows) > MOST_ROWS:
                 more = counted(len(rows) - MOST_ROWS, "more workload")
                 notes.append(f"{more}: narrow the filter to see others. Means are over all.")
@@ -72,38 +70,26 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
                 st.caption(plain(" ".join(notes)))
 
 
-def _views(across: Across, rows: Sequence[Row], prices: Mapping[str, float]) -> dict[str, str]:
-    """What can be shown, by its name in the address."""
-    work = rows[0].workload
-    views = {
-        "speedup": "Speedup",
-        "fastest": "Fastest machine",
-        "seconds": f"Seconds an {work.unit}",
-        "rate": f"{work.thing.capitalize()}s a second",
-        "cost": "Cost",
+def _choose(across: Across, rows: Sequence[Row], prices: Mapping[str, float]) -> ViewName:
+    there: dict[ViewName, bool] = {
+        "Speedup": any(row.pairs for row in rows),
+        "Fastest": True,
+        "Seconds": True,
+        "Throughput": True,
+        "Cost": bool(prices_text(across, prices)),
     }
-    if not any(row.pairs for row in rows):
-        del views["speedup"]
-    if not prices_text(across, prices):
-        del views["cost"]
-    return views
-
-
-def _choose(views: Mapping[str, str]) -> str:
-    usual = next(iter(views))
-    if st.session_state.get("across", usual) not in views:
+    views = [name for name, shown in there.items() if shown]
+    if st.session_state.get("across", views[0]) not in views:
         del st.session_state["across"]  # a price was taken back
-    chosen: str = st.segmented_control(
+    return st.segmented_control(
         "What is shown across machines",
-        list(views),
-        default=usual,
+        views,
+        default=views[0],
         required=True,
-        format_func=views.__getitem__,
         key="across",
         bind="query-params",
         label_visibility="collapsed",
     )
-    return chosen
 
 
 # Prices
@@ -138,11 +124,9 @@ def _keep_price(machine_id: str, key: str) -> None:
 
 
 def _left_out_button(across: Across) -> None:
-    missing = _missing(across)
-    lack = "is not" if len(missing) == 1 else "are not"
-    words = f"{counted(len(missing), 'workload')} {lack} on every machine"
+    missing = len(_missing(across))
     if st.button(
-        words if missing else "What machines differ in",
+        f"{count_text(missing)} not on every machine" if missing else "What machines differ in",
         type="tertiary",
         icon=":material/info:",
         key="machines_left_out",

@@ -305,29 +305,42 @@ def matrix_card(
 ) -> None:
     """Model x machine as badges: the change of speed and from where on it pays off.
 
-    Give one pair a cell, and the failed runs that would have had one.
+    On several machines the latter alone: their speedups stand side by side above. Give one pair a
+    cell, and the failed runs that would have had one.
     """
+    columns = [name for name in machines if any(name == pair.machine for pair in pairs)]
+    several = len(columns) > 1
     with st.container(border=True, gap="xsmall", height="stretch"):
-        st.markdown("**Change of speed by model and machine**")
         arm, work = chosen.candidate.name, chosen.workload
         words = f"{arm}, {work.size_text}, {work.precision}"
-        st.caption(
-            f"{plain(words)}, with the {chosen.unit} from which it pays off, compiled from a cold "
-            "cache."
-        )
-        _matrix(pairs, failed, machines)
+        if several:
+            st.markdown(f"**From which {chosen.unit} it pays off, by model and machine**")
+            st.caption(f"{plain(words)}, compiled from a cold cache.")
+        else:
+            st.markdown("**Change of speed by model and machine**")
+            st.caption(
+                f"{plain(words)}, with the {chosen.unit} from which it pays off, compiled from a "
+                "cold cache."
+            )
+        _matrix(pairs, failed, machines, columns, change=not several)
         st.caption(
             "none shown: the 95 % interval holds 0 %, or equal arms lie as far apart. "
             "never: slower once steady."
         )
 
 
-def _matrix(pairs: Sequence[Comparison], failed: Sequence[Run], machines: Sequence[str]) -> None:
-    columns = [name for name in machines if any(name == pair.machine for pair in pairs)]
+def _matrix(
+    pairs: Sequence[Comparison],
+    failed: Sequence[Run],
+    machines: Sequence[str],
+    columns: Sequence[str],
+    *,
+    change: bool,
+) -> None:
     rows: dict[str, dict[str, str]] = {}
     for pair in pairs:
         cells = rows.setdefault(pair.workload.model, dict.fromkeys(columns, ""))
-        cells[pair.machine] = cells[pair.machine] or _badge(pair)
+        cells[pair.machine] = cells[pair.machine] or _badge(pair, change)
     for run in failed:
         cells = rows.setdefault(run.spec.workload.model, dict.fromkeys(columns, ""))
         if run.machine in columns and not cells[run.machine]:
@@ -342,7 +355,7 @@ def _matrix(pairs: Sequence[Comparison], failed: Sequence[Run], machines: Sequen
         st.caption(f"{len(rows) - MOST_MATRIX_ROWS} more models: narrow the filter to see them.")
 
 
-def _badge(pair: Comparison) -> str:
+def _badge(pair: Comparison, with_change: bool) -> str:
     speedup = pair.speedup
     if speedup.verdict == "no difference shown" or (speedup.verdict and pair.below_floor):
         return ":gray-badge[none shown]"
@@ -352,7 +365,10 @@ def _badge(pair: Comparison) -> str:
     change = change_text(verdict)
     if change != verdict:  # else `equally fast`
         change = ("+" if speedup.ratio > 1 else "−") + change
+    even = even_from_text(pair)
     if speedup.kind == "first look":
-        return f":gray-badge[{change}] first look"
+        return f":gray-badge[{change if with_change or not even else even}] first look"
     color = "green" if speedup.verdict == "faster" else "red"
-    return f":{color}-badge[{change}] {even_from_text(pair)}"
+    return (
+        f":{color}-badge[{change}] {even}" if with_change else f":{color}-badge[{even or change}]"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from bench_core.comparison import SCATTER, Comparison, ends_text, floor_text
 from bench_core.events import Parity
 from bench_core.figures import place_text
-from bench_core.geomeans import Means, by_machine, by_variant
+from bench_core.geomeans import Means, by_variant
 from bench_core.measured import Arm
 from bench_core.pairing import Comparisons
 from bench_core.run import Run
@@ -57,6 +57,7 @@ def _means_sentences(pairs: Sequence[Comparison]) -> list[str]:
     """`Geometric mean 1.05× over 11 comparisons.`, apart for each variant where there are several.
 
     Means that stand beside each other are over the same workloads, and what is left out is told.
+    Those of machines stand in their own section.
     """
     found = by_variant(pairs)
     sentences = []
@@ -68,13 +69,9 @@ def _means_sentences(pairs: Sequence[Comparison]) -> list[str]:
         each = f"Geometric means over {counted(found.means[0].workloads, 'workload')} each"
         what = each if found.means[0].workloads > 1 else "Speedups"
         sentences = [f"{what}: {_listed_means(found)}"]
-    left_out = list(found.left_out)
-    machines = by_machine(pairs) if len(found.means) == 1 else Means(())
-    if len(machines.means) > 1:
-        over = counted(machines.means[0].workloads, "workload")
-        sentences.append(f"Over the {over} that all machines have: {_listed_means(machines)}")
-        left_out += machines.left_out
-    return [f"{text[0].upper()}{text[1:]}." for text in dict.fromkeys([*sentences, *left_out])]
+    return [
+        f"{text[0].upper()}{text[1:]}." for text in dict.fromkeys([*sentences, *found.left_out])
+    ]
 
 
 def _listed_means(found: Means) -> str:
