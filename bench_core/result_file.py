@@ -89,7 +89,7 @@ def missing(header: Sequence[str]) -> tuple[str, ...]:
 
 def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
     """Only of columns that are none of ours: somebody added them, or changed a name."""
-    strange = [name for name in table.header if name not in COLUMNS]
+    strange = [name for name in table.header if name and name not in COLUMNS]
     if not strange:
         return ()
     shown = ", ".join(strange[:5]) + (", ..." if len(strange) > 5 else "")
@@ -104,10 +104,10 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
     identity_of = _cells_at([at[name] for name in IDENTITY])
     fact_places = [at[name] for name in FACT_COLUMNS if name in at]
     facts_of = _cells_at(fact_places)
-    nothing = ("",) * len(fact_places)
+    nothing = facts_of([""] * len(table.header))
     run_at, epoch_at = at["run_id"], at["epoch"]
     last_lines: dict[str, int] = {}
-    for run_id, rows in groupby(_rows(table, at), key=lambda row: row.cells[run_at]):
+    for run_id, rows in groupby(_rows(table, run_at), key=lambda row: row.cells[run_at]):
         first = row = next(rows)
         if run_id in last_lines:
             raise BadFile(
@@ -121,6 +121,7 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
         epochs: list[Epoch] = []
         try:
             _check_version(cells[at["schema_version"]])
+            _check_id("run_id", run_id)
             for row in chain((first,), rows):
                 if identity_of(row.cells) != identity:
                     _raise_other(row.cells, cells, at, first.line)
@@ -146,33 +147,22 @@ def _places(header: Sequence[str]) -> Places:
         raise BadFile(
             f"the file is not whole, it lacks the columns {', '.join(lacking)}: export it again", 1
         )
-    if len(at) < sum(name in at for name in header):
-        twice = next(name for name in at if list(header).count(name) > 1)
-        raise BadFile("the column stands there twice; take one of them out", 1, twice)
     return at
 
 
-def _rows(table: TableFile, at: Places) -> Iterator[Row]:
-    """Rows that hold something."""
-    width, run_at = len(table.header), at["run_id"]
+def _rows(table: TableFile, run_at: int) -> Iterator[Row]:
     for row in table.rows():
-        if len(row.cells) != width:
-            raise BadFile(
-                f"has {len(row.cells)} cells where the header has {width}: the row is cut off or "
-                "damaged; export the file again",
-                row.line,
-            )
-        if row.cells[run_at]:
-            yield row
-        elif any(row.cells):
+        if not row.cells[run_at]:
             raise BadFile("is empty, and every row names its run", row.line, "run_id")
+        yield row
 
 
-def _cells_at(places: Sequence[int]) -> Callable[[Cells], tuple[str, ...]]:
-    """`itemgetter`, for fewer than two places too."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda cells: tuple(cells[place] for place in places)
+def _cells_at(places: Sequence[int]) -> Callable[[Cells], Sequence[str]]:
+    """Takes these cells of a row: a slice where they stand side by side, as we write them."""
+    together = range(places[0], places[0] + len(places))
+    return itemgetter(
+        *([slice(together.start, together.stop)] if [*together] == places else places)
+    )
 
 
 def _check_version(cell: str) -> None:
@@ -277,21 +267,24 @@ def _part_reader(
     if kind is Environment:
         columns["machine"] = "machine"
     plan = plan_of(kind, columns, at, table.number)
-    cells_of = _cells_at([place for _, place, *_ in plan])
+    places = [place for _, place, *_ in plan]
     own_plan: Plan = [(step[0], place, *step[2:]) for place, step in enumerate(plan)]
 
     @lru_cache(KEPT)
     def make(cells: tuple[str, ...]) -> Frozen | None:
         return made(kind, values(cells, own_plan), columns) if any(cells) else None
 
-    return cells_of, make
+    return lambda cells: tuple(cells[place] for place in places), make
+
+
+def _check_id(column: str, cell: str) -> None:
+    if not ID.fullmatch(cell):
+        what = "12 of the digits 0 to 9 and a to f (a spreadsheet may have made it a number)"
+        raise bad_cell(column, what, cell)
 
 
 def _check_facts(facts: Mapping[str, Any]) -> None:
-    for name, column in (("id", "run_id"), ("experiment_id", "experiment_id")):
-        if not ID.fullmatch(facts.get(name, "")):
-            what = "12 of the digits 0 to 9 and a to f (a spreadsheet may have made it a number)"
-            raise bad_cell(column, what, facts.get(name, ""))
+    _check_id("experiment_id", facts.get("experiment_id", ""))
     for name, words in WORDS.items():
         word = facts.get(name)
         if word not in words and not (word is None and name != "status"):

@@ -115,13 +115,8 @@ def _read(table: TableFile) -> dict[str, dict[int, Steps]]:
         raise BadFile(f"a file of steps needs the columns {', '.join(lacking)} too", 1)
     run_at, epoch_at, step_at, seconds_at, device_at = map(table.header.index, COLUMNS)
     found: dict[str, dict[int, Steps]] = {}
-    width, number = len(table.header), table.number
     for row in table.rows():
         cells = row.cells
-        if len(cells) != width:
-            raise BadFile(f"has {len(cells)} cells where the header has {width}", row.line)
-        if not any(cells):
-            continue
         epoch = _whole(row, "epoch", cells[epoch_at])
         of_run = found.setdefault(cells[run_at], {})
         if epoch not in of_run:
@@ -134,9 +129,9 @@ def _read(table: TableFile) -> dict[str, dict[int, Steps]]:
                 row.line,
                 "step",
             )
-        seconds.append(_seconds(row, "seconds", cells[seconds_at], number))
+        seconds.append(_seconds(row, "seconds", cells[seconds_at], table.number))
         if cells[device_at]:
-            device_seconds.append(_seconds(row, "device_seconds", cells[device_at], number))
+            device_seconds.append(_seconds(row, "device_seconds", cells[device_at], table.number))
             if len(device_seconds) != len(seconds):
                 raise BadFile("is empty on a row before this one", row.line, "device_seconds")
     return found
