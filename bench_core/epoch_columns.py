@@ -7,6 +7,7 @@ asks for an epoch, and are not even read before somebody asks for one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, overload
 
 from bench_core.events import Epoch, StepSummary
@@ -15,6 +16,7 @@ from bench_core.events import Epoch, StepSummary
 # values of a StepSummary in its own order, or None.
 Columns = Mapping[str, Sequence[Any]]
 STEPS = tuple(StepSummary.model_fields)
+_values_of = attrgetter(*STEPS)
 
 
 class EpochColumns(Sequence[Epoch]):
@@ -59,6 +61,8 @@ class EpochColumns(Sequence[Epoch]):
 def column(epochs: Sequence[Epoch], name: str) -> Sequence[Any]:
     """One field of all epochs, in order, without making an epoch where there are columns."""
     if not isinstance(epochs, EpochColumns):
+        if name == "steps":
+            return [epoch.steps and _values_of(epoch.steps) for epoch in epochs]
         return [getattr(epoch, name) for epoch in epochs]
     if not epochs:
         return ()

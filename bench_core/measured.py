@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from itertools import chain
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -16,6 +18,8 @@ from bench_core.events import Epoch, Finding, Parity
 from bench_core.run import Run
 from bench_core.spec import Cache, Variant
 
+# Changes with whatever computes Derived, so that nothing kept by an older formula is shown.
+FORMULA = sha256(b"".join(Path(one).read_bytes() for one in (__file__, stats.__file__))).hexdigest()
 # Warm-up of an inference run by the book: what fuses at run time settles within three calls.
 FIRST_ITERATIONS = 3
 # Those that are shown, with the steady iterations of a run below which each is only the slowest

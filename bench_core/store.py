@@ -1,39 +1,43 @@
 """The SQLite file: experiments, runs and their epochs. It is the queue too.
 
 The only module with SQL, one statement a method. Any number of processes may hold it open (WAL);
-a run is claimed by one `UPDATE ... RETURNING`, so by one worker only. Raw times only: nothing
-that can be computed from them is stored.
+a run is claimed by one `UPDATE ... RETURNING`, so by one worker only. What counts are raw times:
+the table `derived` keeps what was computed from them, may be emptied at any time, and is not looked
+at once a formula has changed.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
-from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import TypeAdapter
-
-from bench_core.events import (
-    Activity,
-    Aftermath,
-    CompileWindow,
-    Environment,
-    Epoch,
-    Prepared,
-    StepSummary,
-)
+from bench_core.epoch_columns import EpochColumns
+from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared
 from bench_core.imported import Import, Imported, ImportedRun
+from bench_core.measured import FORMULA, Derived, measure_all
 from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run, Status
-from bench_core.source import Source, Stated
-from bench_core.spec import Experiment, Frozen, RunSpec, SpecError, new_id
+from bench_core.spec import Experiment, SpecError, new_id
+from bench_core.store_rows import (
+    DERIVED_NAMES,
+    EPOCH_NAMES,
+    IMPORTED_NAMES,
+    RUN_NAMES,
+    STEP_NAMES,
+    derived_of,
+    derived_row,
+    epoch_columns,
+    epoch_rows,
+    imported_row,
+    run_of,
+)
+from bench_core.table_file import BadFile
 
 # Append only: the file's user_version says how many of these it has seen.
 MIGRATIONS = (
@@ -124,40 +128,48 @@ MIGRATIONS = (
     ALTER TABLE runs ADD COLUMN import_id TEXT REFERENCES imports (id) ON DELETE CASCADE;
     ALTER TABLE runs ADD COLUMN source TEXT;
     ALTER TABLE runs ADD COLUMN stated TEXT;
-    ALTER TABLE epochs ADD COLUMN steps TEXT;
-    CREATE INDEX runs_by_import ON runs (import_id)
+    ALTER TABLE epochs ADD COLUMN steps BLOB;
+    CREATE INDEX runs_by_import ON runs (import_id);
+    CREATE TABLE derived (
+        run_number INTEGER NOT NULL REFERENCES runs (number) ON DELETE CASCADE,
+        evaluation INTEGER NOT NULL,
+        formula TEXT NOT NULL,
+        steady_first INTEGER,
+        steady_median_seconds REAL,
+        steady_spread REAL,
+        steady_count INTEGER NOT NULL,
+        steady_reason TEXT,
+        excess_seconds REAL,
+        epochs INTEGER NOT NULL,
+        count INTEGER NOT NULL,
+        first_seconds REAL,
+        compile_seconds REAL NOT NULL,
+        peak_memory_bytes INTEGER,
+        tested INTEGER NOT NULL,
+        PRIMARY KEY (run_number, evaluation)
+    ) WITHOUT ROWID
     """,
 )
 
-PARTS: dict[str, type[Frozen]] = {
-    "spec": RunSpec,
-    "environment": Environment,
-    "prepared": Prepared,
-    "activity": Activity,
-    "aftermath": Aftermath,
-    "source": Source,
-    "stated": Stated,
-}
-RUN_COLUMNS = ", ".join(Run.__slots__)
-EPOCH_COLUMNS = (
-    "epoch, started_at, wall_seconds, data_wait_seconds, compile_seconds, compile_windows, "
-    "samples, loss, evaluation_seconds, evaluation_compile_seconds, accuracy, peak_memory_bytes, "
-    "peak_reserved_bytes, foreign_cpu_share, steps"
-)
-STEP_COLUMNS = "step_seconds, device_seconds"
+RUN_COLUMNS = ", ".join(RUN_NAMES)
+IMPORTED_COLUMNS = ", ".join(IMPORTED_NAMES)
+EPOCH_COLUMNS = ", ".join(EPOCH_NAMES)
+STEP_COLUMNS = ", ".join(STEP_NAMES)
+DERIVED_COLUMNS = f"evaluation, formula, {', '.join(DERIVED_NAMES)}"
 REPEAT = "json_extract(spec, '$.measurement.repeat')"
 PROTOCOL = "json_extract(spec, '$.measurement.protocol')"
-_windows = TypeAdapter(tuple[CompileWindow, ...])
 ADD_EPOCH = f"""
     INSERT INTO epochs (run_number, {EPOCH_COLUMNS}, {STEP_COLUMNS}) VALUES (?{", ?" * 17})
 """
-# Of an imported run; the rest is of a run that is measured here.
-IMPORTED_COLUMNS = (
-    "id, experiment_id, spec, status, failure, reason, phase, created_at, started_at, ended_at, "
-    "priming_seconds, environment, prepared, activity, aftermath, round, protocol_note, unstated, "
-    "source, stated, import_id"
-)
-ADD_IMPORTED = f"INSERT INTO runs ({IMPORTED_COLUMNS}) VALUES (?{', ?' * 20}) RETURNING number"
+# A file that comes in is written here first, which locks nobody out. `run_number` is a place.
+STAGES = {
+    "new_runs": f"SELECT 0 AS place, 0 AS rows, {IMPORTED_COLUMNS} FROM runs",
+    "new_epochs": f"SELECT run_number, {EPOCH_COLUMNS}, {STEP_COLUMNS} FROM epochs",
+    "new_derived": f"SELECT run_number, {DERIVED_COLUMNS} FROM derived",
+}
+MACHINE = ("machine_id", "machine")
+# So many runs are looked at together: their epochs are in memory at once.
+RUNS_AT_ONCE = 200
 
 
 class StoreError(RuntimeError):
@@ -176,7 +188,6 @@ class Store:
             self._db = sqlite3.connect(
                 self.path, timeout=30, isolation_level=None, check_same_thread=False
             )
-            self._db.row_factory = sqlite3.Row
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute("PRAGMA foreign_keys = ON")
@@ -202,6 +213,22 @@ class Store:
         except sqlite3.DatabaseError as error:  # a full disk, a lock never given back, bad bytes
             raise StoreError(
                 f"{self.path} cannot be used now: {error}; if it stays so, move the file away"
+            ) from error
+
+    def _execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        try:
+            self._db.executemany(sql, rows)
+        except sqlite3.DatabaseError as error:
+            raise StoreError(
+                f"{self.path} cannot be used now: {error}; if it stays so, move the file away"
+            ) from error
+
+    def _run(self, row: tuple[Any, ...]) -> Run:
+        try:
+            return run_of(str(self.path), row)
+        except SpecError as error:
+            raise StoreError(
+                f"{error}; move bench.db away, or take the row out of its table runs"
             ) from error
 
     @contextmanager
@@ -271,7 +298,7 @@ class Store:
             """,
             {"now": time.time(), "experiment": experiment_id},
         ).fetchone()
-        return _run(row) if row else None
+        return self._run(row) if row else None
 
     def claim_round(self, experiment_id: str | None = None) -> list[Run]:
         """Take what is measured next: the oldest queued run, with the runs it takes turns with.
@@ -302,7 +329,7 @@ class Store:
             """,
             {"now": time.time(), "experiment": experiment_id},
         ).fetchall()
-        return sorted(map(_run, rows), key=lambda run: run.number)
+        return sorted(map(self._run, rows), key=lambda run: run.number)
 
     def next_queued(self, experiment_id: str | None = None) -> Run | None:
         """The run that would be claimed next."""
@@ -314,7 +341,7 @@ class Store:
             """,
             {"experiment": experiment_id},
         ).fetchone()
-        return _run(row) if row else None
+        return self._run(row) if row else None
 
     def remove_queued(self, numbers: Iterable[int]) -> None:
         """Take runs out of the queue that need not be measured: they leave no trace."""
@@ -391,7 +418,8 @@ class Store:
         self._execute("UPDATE runs SET priming_seconds = ? WHERE number = ?", (seconds, number))
 
     def add_epoch(self, number: int, epoch: Epoch) -> None:
-        self._execute(ADD_EPOCH, _epoch_row(number, epoch))
+        [row] = epoch_rows(number, [epoch])
+        self._execute(ADD_EPOCH, row)
 
     def finish(
         self,
@@ -453,10 +481,10 @@ class Store:
             """,
             {"now": time.time()},
         ).fetchall()
-        return [_run(row) for row in rows]
+        return [self._run(row) for row in rows]
 
     def delete(self, numbers: Iterable[int]) -> None:
-        """Remove ended runs and their epochs, and experiments left without a run."""
+        """Remove ended runs and their epochs, and experiments and imports left without a run."""
         with self._transaction():
             self._db.executemany(
                 f"DELETE FROM runs WHERE number = ? AND status IN ({_marks(ENDED)})",
@@ -464,6 +492,10 @@ class Store:
             )
             self._execute(
                 "DELETE FROM experiments WHERE id NOT IN (SELECT experiment_id FROM runs)"
+            )
+            self._execute(
+                "DELETE FROM imports WHERE NOT EXISTS "
+                "(SELECT 1 FROM runs WHERE import_id = imports.id)"
             )
 
     # Results of other machines
@@ -473,62 +505,144 @@ class Store:
     ) -> Imported:
         """Write a file's runs, all or none; those whose id is here already are left as they are.
 
-        Whatever `runs` raises ends the import, and nothing of it stays.
+        Whatever `runs` raises ends the import, and nothing of it stays. While they are read nothing
+        is locked: a worker goes on writing, and so may another import.
         """
         record = Import(new_id(), time.time(), file, sha256, family, rows=0, runs=0)
-        rows = new = known = 0
-        with self._transaction():
-            self._execute(
-                "INSERT INTO imports (id, at, file, sha256, family, rows, runs) "
-                "VALUES (?, ?, ?, ?, ?, 0, 0)",
-                (record.id, record.at, file, sha256, family),
-            )
-            here = self.run_ids()
-            for one in runs:
-                if one.run.id in here:
-                    known += 1
-                    continue
-                number = self._add_imported(one, record.id)
-                self._db.executemany(ADD_EPOCH, (_epoch_row(number, epoch) for epoch in one.epochs))
-                rows += max(1, len(one.epochs))
-                new += 1
-            if not new:
-                self._execute("DELETE FROM imports WHERE id = ?", (record.id,))
-                return Imported(None, 0, known)
-            self._execute(
-                "UPDATE imports SET rows = ?, runs = ? WHERE id = ?", (rows, new, record.id)
-            )
-        return Imported(replace(record, rows=rows, runs=new), new, known)
+        with self._staging():
+            experiments, ids = self._stage(record, runs)
+            with self._transaction():
+                known = self._execute(
+                    "SELECT 1 FROM imports WHERE sha256 = ?", (sha256,)
+                ).fetchone()
+                places = {} if known else self._new_places()
+                if places:
+                    rows = sum(places.values())
+                    record = replace(record, rows=rows, runs=len(places))
+                    self._execute(
+                        "INSERT INTO imports (id, at, file, sha256, family, rows, runs) "
+                        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                        (record.id, record.at, file, sha256, family, record.rows, record.runs),
+                    )
+                    self._take_over(experiments)
+        return Imported(record if places else None, len(places), len(ids) - len(places))
 
-    def _add_imported(self, one: ImportedRun, import_id: str) -> int:
-        run = one.run
-        self._execute(
-            "INSERT OR IGNORE INTO experiments (id, created_at, spec) VALUES (?, ?, ?)",
-            (run.experiment_id, run.created_at, one.experiment or ""),
+    @contextmanager
+    def _staging(self) -> Iterator[None]:
+        """Empty tables of this connection alone, in a file that goes with it."""
+        for name, of in STAGES.items():
+            self._execute(f"CREATE TEMP TABLE {name} AS {of} WHERE 0")
+        try:
+            yield
+        finally:
+            for name in STAGES:
+                self._execute(f"DROP TABLE temp.{name}")
+
+    def _stage(
+        self, record: Import, runs: Iterable[ImportedRun]
+    ) -> tuple[dict[str, tuple[float, str]], set[str]]:
+        """Write the runs that are not here into the stages.
+
+        Returns the experiments that they name, by id the time and the JSON, and the ids of all.
+        """
+        here, ids = self.run_ids(), set[str]()
+        experiments: dict[str, tuple[float, str]] = {}
+        waiting, place = iter(runs), 0
+        self._execute("BEGIN")
+        try:
+            while some := list(islice(waiting, RUNS_AT_ONCE)):
+                for one in some:
+                    if one.run.id in ids:
+                        line = one.run.source.line if one.run.source else None
+                        raise BadFile(f"run {one.run.id} stands there twice", line)
+                    ids.add(one.run.id)
+                new = [one for one in some if one.run.id not in here]
+                for one in new:
+                    run = one.run
+                    if one.experiment or run.experiment_id not in experiments:
+                        told = (run.created_at, one.experiment or "")
+                        experiments[run.experiment_id] = told
+                self._add_staged(record, new, place)
+                place += len(new)
+            self._execute("COMMIT")
+        except BaseException:
+            self._db.rollback()
+            raise
+        return experiments, ids
+
+    def _add_staged(self, record: Import, new: Sequence[ImportedRun], place: int) -> None:
+        numbered = list(enumerate(new, place + 1))
+        marks = ", ?" * len(IMPORTED_NAMES)
+        self._execute_many(
+            f"INSERT INTO new_runs VALUES (?, ?{marks})",
+            (
+                (at, max(1, len(one.epochs)), *imported_row(replace(one.run, import_id=record.id)))
+                for at, one in numbered
+            ),
         )
-        environment = run.environment
-        if environment is not None:
-            environment = self._labelled(environment)
-        parts = {
-            name: part and part.to_json()
-            for name, part in (
-                ("spec", run.spec),
-                ("environment", environment),
-                ("prepared", run.prepared),
-                ("activity", run.activity),
-                ("aftermath", run.aftermath),
-                ("source", run.source),
-                ("stated", run.stated),
+        marks = ", ?" * (len(EPOCH_NAMES) + len(STEP_NAMES))
+        for at, one in numbered:
+            self._execute_many(
+                f"INSERT INTO new_epochs VALUES (?{marks})", epoch_rows(at, one.epochs)
             )
-        }
-        facts = {
-            name: getattr(run, name)
-            for name in IMPORTED_COLUMNS.split(", ")
-            if name not in (*parts, "import_id", "unstated")
-        }
-        facts |= {"unstated": json.dumps(run.unstated), "import_id": import_id, **parts}
-        values = [facts[name] for name in IMPORTED_COLUMNS.split(", ")]
-        return self._execute(ADD_IMPORTED, values).fetchone()[0]
+        for evaluation in (False, True):
+            measured = measure_all(((one.run, one.epochs) for _, one in numbered), evaluation)
+            self._execute_many(
+                f"INSERT INTO new_derived VALUES (?, ?, ?{', ?' * len(DERIVED_NAMES)})",
+                (
+                    (at, evaluation, FORMULA, *derived_row(of.derived))
+                    for (at, _), of in zip(numbered, measured, strict=True)
+                ),
+            )
+            numbered = [
+                one for one, of in zip(numbered, measured, strict=True) if of.derived.tested
+            ]
+
+    def _new_places(self) -> dict[int, int]:
+        """Staged runs that nobody else has brought meanwhile, with their rows."""
+        self._execute("DELETE FROM new_runs WHERE id IN (SELECT id FROM runs)")
+        return dict(self._execute("SELECT place, rows FROM new_runs ORDER BY place").fetchall())
+
+    def _take_over(self, experiments: Mapping[str, tuple[float, str]]) -> None:
+        """From the stages into the tables, under new numbers."""
+        self._execute_many(
+            "INSERT INTO experiments (id, created_at, spec) VALUES (?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET spec = excluded.spec WHERE spec = ''",
+            ((name, at, spec) for name, (at, spec) in experiments.items()),
+        )
+        self._label_staged()
+        row = self._execute("SELECT seq FROM sqlite_sequence WHERE name = 'runs'").fetchone()
+        of_new = "run_number IN (SELECT place FROM new_runs)"
+        for table, columns, named in (
+            ("runs", IMPORTED_COLUMNS, "number"),
+            ("epochs", f"{EPOCH_COLUMNS}, {STEP_COLUMNS}", "run_number"),
+            ("derived", DERIVED_COLUMNS, "run_number"),
+        ):
+            place, which = ("place", "1") if table == "runs" else ("run_number", of_new)
+            self._execute(
+                f"INSERT INTO {table} ({named}, {columns}) "
+                f"SELECT ? + {place}, {columns} FROM new_{table} WHERE {which} ORDER BY rowid",
+                (row[0] if row else 0,),
+            )
+        self._execute(
+            "DELETE FROM experiments WHERE spec = '' AND id NOT IN (SELECT experiment_id FROM runs)"
+        )
+
+    def _label_staged(self) -> None:
+        """Staged runs get the labels that their machines have here; new machines get a place."""
+        machine_id, label = (f"json_extract(environment, '$.{name}')" for name in MACHINE)
+        found = self._execute(
+            f"SELECT {machine_id}, {label} FROM new_runs WHERE environment IS NOT NULL "
+            "GROUP BY 1, 2 ORDER BY min(place)"
+        ).fetchall()
+        for one in found:
+            here = self._label(*one)
+            if here != one[1]:
+                self._execute(
+                    "UPDATE new_runs SET environment = json_set(environment, '$.machine', ?) "
+                    f"WHERE {machine_id} = ? AND {label} = ?",
+                    (here, *one),
+                )
 
     def undo_import(self, import_id: str) -> int:
         """Take everything that one import brought out again; how many runs that were."""
@@ -545,7 +659,7 @@ class Store:
         rows = self._execute(
             "SELECT id, at, file, sha256, family, rows, runs FROM imports ORDER BY at DESC, id"
         ).fetchall()
-        return [Import(**dict(row)) for row in rows]
+        return [Import(*row) for row in rows]
 
     def import_of(self, sha256: str) -> Import | None:
         """The import of a file with this content."""
@@ -553,7 +667,7 @@ class Store:
             "SELECT id, at, file, sha256, family, rows, runs FROM imports WHERE sha256 = ?",
             (sha256,),
         ).fetchone()
-        return Import(**dict(row)) if row else None
+        return Import(*row) if row else None
 
     def run_ids(self) -> set[str]:
         return {row[0] for row in self._execute("SELECT id FROM runs")}
@@ -562,12 +676,15 @@ class Store:
 
     def _labelled(self, environment: Environment) -> Environment:
         """The environment under the label that its machine has here; a new machine gets a place."""
-        row = self._execute(
+        label = self._label(environment.machine_id, environment.machine)
+        return environment.changed(machine=label)
+
+    def _label(self, machine_id: str, came_as: str) -> str:
+        return self._execute(
             "INSERT INTO machines (id, came_as, label) VALUES (:id, :label, :label) "
             "ON CONFLICT (id, came_as) DO UPDATE SET id = id RETURNING label",
-            {"id": environment.machine_id, "label": environment.machine},
-        ).fetchone()
-        return environment.changed(machine=row[0])
+            {"id": machine_id, "label": came_as},
+        ).fetchone()[0]
 
     def rename_machine(self, machine_id: str, label: str, new_label: str) -> None:
         """Another label for a machine, on all of its runs, those to come too."""
@@ -599,7 +716,7 @@ class Store:
             f"SELECT {RUN_COLUMNS} FROM runs WHERE id = :text OR CAST(number AS TEXT) = :text",
             {"text": str(reference)},
         ).fetchone()
-        return _run(row) if row else None
+        return self._run(row) if row else None
 
     def equal_arms(self) -> list[Run]:
         """Runs of A/A experiments, which measure how far equal arms lie apart."""
@@ -609,7 +726,7 @@ class Store:
             WHERE json_extract(spec, '$.measurement.side') IS NOT NULL ORDER BY number
             """
         ).fetchall()
-        return [_run(row) for row in rows]
+        return [self._run(row) for row in rows]
 
     def last_measured(self) -> Run | None:
         """The run that ended last, of those that had begun."""
@@ -619,7 +736,7 @@ class Store:
             ORDER BY ended_at DESC, number DESC LIMIT 1
             """
         ).fetchone()
-        return _run(row) if row else None
+        return self._run(row) if row else None
 
     def runs(
         self, experiment_id: str | None = None, statuses: Iterable[Status] | None = None
@@ -635,7 +752,7 @@ class Store:
             """,
             (experiment_id, experiment_id, *(wanted or ())),
         ).fetchall()
-        return [_run(row) for row in rows]
+        return [self._run(row) for row in rows]
 
     def running(self) -> list[Run]:
         return self.runs(statuses=("running",))
@@ -650,16 +767,17 @@ class Store:
         The times of single steps are what an inference run consists of; those of a training run
         are left out unless `steps`.
         """
-        found: dict[int, list[Epoch]] = {number: [] for number in numbers}
-        for number in found:
-            columns = EPOCH_COLUMNS
-            if steps or self._is_inference(number):
-                columns += f", {STEP_COLUMNS}"
-            rows = self._execute(
-                f"SELECT {columns} FROM epochs WHERE run_number = ? ORDER BY epoch", (number,)
-            )
-            found[number] = [_epoch(row) for row in rows]
-        return found
+        return {number: list(self.epoch_columns(number, steps=steps)) for number in numbers}
+
+    def epoch_columns(self, number: int, *, steps: bool = False) -> EpochColumns:
+        """The epochs of a run as they stand in the table; `steps` as for `epochs`."""
+        with_steps = steps or self._is_inference(number)
+        names = (*EPOCH_NAMES, *(STEP_NAMES if with_steps else ()))
+        rows = self._execute(
+            f"SELECT {', '.join(names)} FROM epochs WHERE run_number = ? ORDER BY epoch", (number,)
+        ).fetchall()
+        columns = epoch_columns(names, rows)
+        return EpochColumns(len(rows), lambda: columns)
 
     def _is_inference(self, number: int) -> bool:
         row = self._execute(
@@ -667,6 +785,32 @@ class Store:
             (number,),
         ).fetchone()
         return bool(row and row[0])
+
+    def derived(self, evaluation: bool) -> dict[int, Derived]:
+        """What was computed of runs by the present formulas, by run number.
+
+        With `evaluation` their testing counts, where there was any.
+        """
+        rows = self._execute(
+            f"SELECT run_number, {', '.join(DERIVED_NAMES)} FROM derived "
+            "WHERE formula = ? AND (evaluation = ? OR NOT tested)",
+            (FORMULA, evaluation),
+        )
+        return {number: derived_of(values) for number, *values in rows}
+
+    def keep_derived(self, found: Mapping[int, Derived], evaluation: bool) -> None:
+        """Keep what was computed of runs that have ended; of others nothing is kept."""
+        with self._transaction():
+            self._execute_many(
+                f"INSERT OR REPLACE INTO derived (run_number, {DERIVED_COLUMNS}) "
+                f"SELECT number, ?, ?{', ?' * len(DERIVED_NAMES)} FROM runs "
+                f"WHERE number = ? AND status IN ({_marks(ENDED)})",
+                (
+                    # Without testing it is the same either way, and stands there once.
+                    (evaluation and one.tested, FORMULA, *derived_row(one), number, *ENDED)
+                    for number, one in found.items()
+                ),
+            )
 
     def experiment(self, experiment_id: str) -> Experiment | None:
         row = self._execute(
@@ -716,61 +860,3 @@ class Store:
 
 def _marks(values: Iterable[object]) -> str:
     return ", ".join("?" for _ in values)
-
-
-def _run(row: sqlite3.Row) -> Run:
-    fields: dict[str, Any] = dict(row)
-    for name, kind in PARTS.items():
-        if fields[name] is not None:
-            try:
-                fields[name] = _part(kind, fields[name])
-            except SpecError as error:
-                raise StoreError(
-                    f"run {row['number']} cannot be read ({name}: {error}); move bench.db away, or "
-                    "take the row out of its table runs"
-                ) from error
-    fields["unstated"] = tuple(json.loads(fields["unstated"]))
-    return Run(**fields)
-
-
-@lru_cache(maxsize=8192)
-def _part(kind: type[Frozen], line: str) -> Frozen:
-    """Pages read the same runs again and again, and many runs share an environment."""
-    return kind.from_json(line)
-
-
-def _epoch_row(number: int, epoch: Epoch) -> tuple[Any, ...]:
-    """The values of ADD_EPOCH."""
-    windows = epoch.compile_windows
-    return (
-        number,
-        epoch.epoch,
-        epoch.started_at,
-        epoch.wall_seconds,
-        epoch.data_wait_seconds,
-        epoch.compile_seconds,
-        _windows.dump_json(windows).decode() if windows else "[]",
-        epoch.samples,
-        epoch.loss,
-        epoch.evaluation_seconds,
-        epoch.evaluation_compile_seconds,
-        epoch.accuracy,
-        epoch.peak_memory_bytes,
-        epoch.peak_reserved_bytes,
-        epoch.foreign_cpu_share,
-        epoch.steps and epoch.steps.to_json(),
-        array("d", epoch.step_seconds).tobytes(),
-        array("d", epoch.device_seconds).tobytes(),
-    )
-
-
-def _epoch(row: sqlite3.Row) -> Epoch:
-    fields: dict[str, Any] = dict(row)
-    fields["compile_windows"] = _windows.validate_json(fields["compile_windows"])
-    if fields["steps"] is not None:
-        fields["steps"] = StepSummary.from_json(fields["steps"])
-    for name in STEP_COLUMNS.split(", "):
-        seconds = array("d")
-        seconds.frombytes(fields.get(name, b""))
-        fields[name] = tuple(seconds)
-    return Epoch.model_construct(**fields)  # checked when it was written

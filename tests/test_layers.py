@@ -25,6 +25,7 @@ LAYERS = (
     {"measured", "correlation", "graph_svg"},
     {"comparison"},
     {"pairing", "capabilities", "geomeans"},
+    {"store_rows"},
     {"store", "presets", "sizes", "planner", "estimates", "doubts", "ladder"},
     {"progress", "compile_caches", "doctor", "inference_tables", "until_sure"},
     {"time_parts", "late_compiles", "remedies"},
