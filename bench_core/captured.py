@@ -14,8 +14,8 @@ from bench_core.spec import Frozen, RunSpec
 
 # The parts of a capture in their order, each in a process of its own. `graphs` builds no kernel;
 # `cost` does, from an empty cache, and profiles steady steps; `warm` starts from the filled cache.
-PARTS = ("graphs", "cost", "warm")
 PartName = Literal["graphs", "cost", "warm"]
+PARTS: tuple[PartName, ...] = ("graphs", "cost", "warm")
 
 
 class GraphFile(Frozen):

@@ -2,6 +2,8 @@
 
     python -m bench_core.measuring          stdin: RunSpec line, then `go` for each epoch, `stop`
     python -m bench_core.measuring probe    one JSON line: what this machine's torch offers
+    python -m bench_core.measuring capture PART    stdin: RunSpec line; what torch.compile makes of
+                                            the model, never timed beside it (capture_parts.py)
 
 With BENCH_PRIME=1 it fills the warm cache by an untimed epoch instead, and asks for no `go`. The
 environment (cache folders, threads) is set by the worker: torch reads much of it when imported,
@@ -27,13 +29,14 @@ def main(arguments: list[str]) -> int:
 
         print_offer()
         return 0
-    if arguments:
+    part = arguments[1] if len(arguments) == 2 and arguments[0] == "capture" else None
+    if arguments and part is None:
         print(__doc__, file=sys.stderr)
         return 2
     stream = EventStream()
     tie_to_parent(stream)
     try:
-        code = _measured(stream)
+        code = _captured(stream, part) if part else _measured(stream)
     except BrokenPipeError:  # nobody listens any more
         code = 1
     except Stopped:
@@ -71,6 +74,26 @@ def _measured(stream: EventStream) -> int:
     except BaseException as error:  # a model file may raise SystemExit or KeyboardInterrupt
         compiling = run.compiling_when_it_failed(error) if run is not None else None
         stream.emit(failed(error, spec, stream.phase, stream.epoch, compiling))
+        return 1
+
+
+def _captured(stream: EventStream, part: str) -> int:
+    spec = None
+    try:
+        stream.enter("starting")
+        spec = RunSpec.from_json(stream.read_line())
+        try:
+            from bench_core.measuring.capture_parts import PARTS
+        except ModuleNotFoundError as error:
+            stream.emit(_not_installed(error))
+            return 1
+        PARTS[part](spec, stream)
+        stream.emit(Finished())
+        return 0
+    except (Stopped, BrokenPipeError):
+        raise
+    except BaseException as error:  # a model file may raise SystemExit or KeyboardInterrupt
+        stream.emit(failed(error, spec, stream.phase, stream.epoch))
         return 1
 
 
