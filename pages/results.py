@@ -126,9 +126,10 @@ experiments: dict[str, list[Run]] = {}
 for run in runs:
     experiments.setdefault(run.experiment_id, []).append(run)
 with st.container(horizontal=True, vertical_alignment="bottom"):
+    with_runs = {run.machine for run in runs}
     chosen_machines = st.pills(
         "Machines",
-        machines,
+        [label for label in machines if label in with_runs],
         selection_mode="multi",
         format_func=plain,
         key="machines",

@@ -47,7 +47,7 @@ def run_card(one: Measured) -> None:
     with st.container(border=True, gap="small"):
         title = " · ".join(plain(fact) for fact in facts if fact)
         label = run.spec.measurement.label
-        imported = " :blue-badge[:material/upload_file: imported]" if run.import_id else ""
+        imported = " :gray-badge[:material/upload_file: imported]" if run.import_id else ""
         st.markdown(
             f"**Run {run.number}** :gray[{title}]{imported}"
             + (f"  \n{plain(label)}" if label else "")

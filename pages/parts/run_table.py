@@ -95,7 +95,7 @@ def run_table(
             ),
             "Precision": st.column_config.TextColumn(width=70),
             "From": st.column_config.TextColumn(
-                width=100, help="The file that an imported run comes from."
+                width=96, help="The file that an imported run comes from."
             ),
             "Over time": st.column_config.LineChartColumn(
                 width=76,
@@ -124,7 +124,7 @@ def run_table(
             ),
             "Memory": st.column_config.NumberColumn(width=70, help="Peak memory."),
             "Doubts": st.column_config.MultiselectColumn(
-                width=130,
+                width=130 if doubts else 66,
                 options=doubts,
                 color=["gray"] * len(doubts),
                 help="Reasons to distrust the times of the run. Tick it: its card tells them in "

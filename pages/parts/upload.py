@@ -102,12 +102,16 @@ def upload(after: Callable[[], None]) -> None:
 
 def _ways() -> None:
     """Where a file comes from."""
-    with st.container(horizontal=True, vertical_alignment="center"):
+    st.caption(
+        "CSV, TSV or text, also gzipped: what this program writes, the benchmark files of timm and "
+        "PyTorch, or a table of your own. Several at once."
+    )
+    left, right = st.columns(2, gap="small")
+    with left:
         st.markdown(
-            "CSV, TSV or text, also gzipped: this program's own file, one of timm's or PyTorch's "
-            "benchmarks, or six columns by hand: device, model, variant, batch_size, epoch and "
-            "epoch_seconds, one row an epoch.",
-            width="stretch",
+            "**Measured elsewhere: six columns are enough**  \n:small[:gray[device, model, "
+            "variant, batch\\_size, epoch and epoch\\_seconds: one row an epoch, eager and "
+            "compiled.]]"
         )
         st.download_button(
             "Template",
@@ -116,15 +120,19 @@ def _ways() -> None:
             mime="text/csv",
             icon=":material/download:",
             on_click="ignore",
-            help="The smallest file that can be imported, with two epochs of two variants.",
+            help="A file with these columns to fill in.",
         )
-    st.caption("Or measure on the other machine, and bring its file along:")
-    st.code(
-        "python -m bench_core run --model resnet50 --csv t4.csv\n"
-        "python -m bench_core import t4.csv",
-        language="bash",
-        wrap_lines=True,
-    )
+    with right:
+        st.markdown(
+            "**Measured with this program**  \n:small[:gray[The first line on the other machine; "
+            "the second here does the same as an upload.]]"
+        )
+        st.code(
+            "python -m bench_core run --model resnet50 --csv t4.csv\n"
+            "python -m bench_core import t4.csv",
+            language="bash",
+            wrap_lines=True,
+        )
 
 
 def _check(opened: Upload, files: Sequence[UploadedFile], after: Callable[[], None]) -> None:

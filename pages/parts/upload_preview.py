@@ -62,12 +62,14 @@ def preview_table(
             "Note": st.column_config.TextColumn(width=330),
         },
     )
-    for look in looks:
-        if look.state == "refused":  # the way out, in full: a cell of the table is cut off
-            st.markdown(
-                f":red[:material/error:] **{plain(look.file)}** "
-                f":gray[is not imported:] {plain(look.note)}"
-            )
+    # The way out in full: a cell of the table cuts it off.
+    refused = [
+        f":red[:material/error:] **{plain(look.file)}** :gray[is refused:] {plain(look.note)}"
+        for look in looks
+        if look.state == "refused"
+    ]
+    if refused:
+        st.markdown("  \n".join(refused))
 
 
 def _chip(look: Look, answers: Mapping[str, str]) -> str:
