@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from bench_core.comparison import SCATTER, Comparison
 from bench_core.geomeans import Place
-from bench_core.machines import MANY, Across, Contender, Row, ahead, fastest
+from bench_core.machines import MANY, NOT_MEASURED, Across, Contender, Row, ahead, cheapest, fastest
 from bench_core.measured import PLAIN_VALUES
 from bench_core.stats import RUNS_FOR_A_VERDICT, Speedup
 from bench_core.units import count_text, counted, interval_text, percent_text, ratio_text
@@ -38,18 +38,35 @@ def headline(across: Across) -> str:
         return "No workload was measured on more than one machine"
     if len(rows) == 1:
         return one_row_text(rows[0], across)
-    (first, _), *others = across.standing
-    wins = sum(fastest(row)[0].place == first for row in rows)
-    every = "both" if len(rows) == 2 else f"all {count_text(len(rows))}"
-    of = every if wins == len(rows) else f"{count_text(wins)} of the {count_text(len(rows))}"
     whose = _listed([across.names[place] for place in across.places if place in kept])
-    told = _listed([f"{times_text(times)} {across.names[place]}" for place, times in others])
-    arms = [one.arm for row in rows for one in fastest(row)]
-    looks = any(len(arm.runs) < RUNS_FOR_A_VERDICT for arm in arms)
-    return (
-        f"{across.names[first]} is the fastest for {of} workloads that {whose} share: "
-        f"{told} in the geometric mean{', first looks among them' if looks else ''}"
-    )
+    ahead_of = [(across.names[place], times) for place, times in across.standing]
+    others = [f"{times_text(times)} {name}" for name, times in ahead_of if times >= 1 + SCATTER]
+    equal = [name for name, times in ahead_of if times < 1 + SCATTER]
+    over = f"{counted(len(rows), 'workload')} that {whose} share"
+    if len(equal) > 1:
+        text = f"{_listed(equal)} are about equally fast over the {over}"
+    else:
+        first = across.standing[0][0]
+        wins = sum(fastest(row)[0].place == first for row in rows)
+        every = "both" if len(rows) == 2 else f"all {count_text(len(rows))}"
+        of = every if wins == len(rows) else f"{count_text(wins)} of the {count_text(len(rows))}"
+        text = f"{equal[0]} is the fastest for {of} workloads that {whose} share"
+    looks = any(len(one.arm.runs) < RUNS_FOR_A_VERDICT for row in rows for one in fastest(row))
+    told = f": {_listed(others)} in the geometric mean" if others else ""
+    return f"{text}{told}{', first looks among them' if looks else ''}"
+
+
+def cheapest_text(across: Across, prices: Mapping[str, float], count: int) -> str:
+    """`A100 is the cheapest for all 4 workloads that have a price on two machines.`"""
+    ranked = [cheapest(row, prices, count) for row in across.rows]
+    firsts = [best[0].place for best in ranked if len(best) > 1]
+    if not firsts:
+        return ""
+    wins = {place: firsts.count(place) for place in across.places if place in firsts}
+    most = sorted(wins, key=lambda place: -wins[place])
+    counts = [f"{across.names[place]} for {count_text(wins[place])}" for place in most]
+    of = counted(len(firsts), "workload")
+    return f"Cheapest of the {of} with a price on two machines: {_listed(counts)}."
 
 
 def one_row_text(row: Row, across: Across) -> str:
@@ -176,6 +193,26 @@ def why_text(across: Across, places: Sequence[Place], row: Row, arm: str, *, spe
     )
 
 
+def state_text(row: Row, place: Place) -> str:
+    """`measured`, `not measured`, `compile: failed: out of memory`."""
+    if place in row.places:
+        lacking = [arm for arm in row.arm_names if (place, arm) not in row.arms]
+        return (
+            ", ".join(f"{arm}: {row.why_no_seconds(place, arm)}" for arm in lacking) or "measured"
+        )
+    reasons = dict.fromkeys(row.why_no_seconds(place, arm) for arm in row.arm_names)
+    return ", ".join(reason for reason in reasons if reason != NOT_MEASURED) or NOT_MEASURED
+
+
+def incomplete(across: Across) -> list[Row]:
+    """Rows that lack an arm on some machine."""
+    return [
+        row
+        for row in across.rows
+        if any((place, arm) not in row.arms for place in across.places for arm in row.arm_names)
+    ]
+
+
 def conditions(rows: Sequence[Row]) -> list[str]:
     """For each row, in words, what tells it from others of its model beyond size and precision."""
     facts = [_conditions(row) for row in rows]
@@ -219,9 +256,9 @@ def job_text(row: Row, count: int, with_start: bool = True) -> str:
 
 
 def prices_text(across: Across, prices: Mapping[str, float]) -> str:
-    """`Prices of an hour: T4 0.350, A100 1.20.`; empty where no machine has one."""
+    """`Prices of an hour: T4 0.35, A100 1.2.`; empty where no machine has one."""
     listed = [
-        f"{across.names[place]} {money_text(prices[place.machine_id])}"
+        f"{across.names[place]} {prices[place.machine_id]:,.10g}"
         for place in across.places
         if place.machine_id in prices
     ]

@@ -117,34 +117,38 @@ def dots_by_machine(
     if line_at is not None:
         figure.add_vline(line_at, line={"color": GRAY, "width": 1.5})
     for place, (name, style) in enumerate(styles.items()):
-        mine = [point for point in points if point.place == name]
-        if not mine:
-            continue
         aside = 0.6 * (place - (len(styles) - 1) / 2) / max(len(styles), 2)
-        figure.add_scatter(
-            x=np.array([point.value for point in mine]),
-            y=np.array([rows.index(point.row) + aside for point in mine]),
-            error_x={
-                "type": "data",
-                "symmetric": False,
-                "array": np.array([p.high - p.value if p.high else np.nan for p in mine]),
-                "arrayminus": np.array([p.value - p.low if p.low else np.nan for p in mine]),
-                "color": style.color,
-                "thickness": 1.4,
-                "width": 3,
-            },
-            name=label(name),
-            mode="markers",
-            marker={
-                "color": style.color,
-                "size": [7 if point.pale else 10 for point in mine],
-                "opacity": [0.5 if point.pale else 1.0 for point in mine],
-                "symbol": [f"{style.symbol}-open" if p.hollow else style.symbol for p in mine],
-                "line": {"width": [2 if point.hollow else 0 for point in mine]},
-            },
-            customdata=[label(point.row, point.text) for point in mine],
-            hovertemplate=f"%{{customdata}}<extra>{label(name)}</extra>",
-        )
+        full = any(point.place == name and not point.pale for point in points)
+        for pale in (True, False):
+            mine = [point for point in points if point.place == name and point.pale == pale]
+            if not mine:
+                continue
+            figure.add_scatter(
+                x=np.array([point.value for point in mine]),
+                y=np.array([rows.index(point.row) + aside for point in mine]),
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": np.array([p.high - p.value if p.high else np.nan for p in mine]),
+                    "arrayminus": np.array([p.value - p.low if p.low else np.nan for p in mine]),
+                    "color": style.color,
+                    "thickness": 1.4,
+                    "width": 3,
+                },
+                name=label(name),
+                legendgroup=name,
+                showlegend=not pale or not full,
+                mode="markers",
+                opacity=0.5 if pale else 1.0,
+                marker={
+                    "color": style.color,
+                    "size": 7 if pale else 10,
+                    "symbol": [f"{style.symbol}-open" if p.hollow else style.symbol for p in mine],
+                    "line": {"width": [2 if point.hollow else 0 for point in mine]},
+                },
+                customdata=[label(point.row, point.text) for point in mine],
+                hovertemplate=f"%{{customdata}}<extra>{label(name)}</extra>",
+            )
     framed(figure, title, "kept", "", suffix)
     figure.update_layout(hovermode="closest")
     ends = [end for p in points for end in (p.value, p.low, p.high) if end is not None]

@@ -18,11 +18,14 @@ from bench_core import pair_figures
 from bench_core.cause import Cause
 from bench_core.chart_frame import CONFIG
 from bench_core.chart_titles import epochs_title
-from bench_core.comparison import Comparison
+from bench_core.comparison import LONG_RUN, Comparison
 from bench_core.doubts import doubts_of_pair
 from bench_core.events import Environment
 from bench_core.figures import Line, epoch_seconds
 from bench_core.latency_figures import Latencies, latency_bars
+from bench_core.machine_tables import tables
+from bench_core.machine_words import headline, left_out_sentences, means_sentences
+from bench_core.machines import Across
 from bench_core.measured import Measured
 from bench_core.pairing import Comparisons
 from bench_core.spec import Frozen
@@ -105,6 +108,9 @@ def report_html(
     causes: Sequence[Cause] = (),
     worth: Iterable[str] = (),
     of_sizes: Sequence[Comparison] = (),
+    across: Across | None = None,
+    prices: Mapping[str, float] | None = None,
+    epochs: int = LONG_RUN["epoch"],
     now: float | None = None,
 ) -> str:
     """The report on `found`, with the charts and the runs of `chosen`.
@@ -112,13 +118,15 @@ def report_html(
     `machines`: all of the store in the order of their first run, which gives them their colours.
     `answer`: title and sentences of all comparisons as the page says them; else those of the
     chosen pair. `causes`: its diagnosis. `worth`: what a planner said. `of_sizes`: those that the
-    page draws by size, the chosen one among them. `address`: where the same view is live. `now`:
-    Unix seconds that stand in it as its date.
+    page draws by size, the chosen one among them. `across`: machines side by side, with the
+    `prices` of an hour by machine id for a training of `epochs`. `address`: where the same view is
+    live. `now`: Unix seconds that stand in it as its date.
     """
     title, detail = answer or (chosen.headline, chosen.detail)
     chosen_runs = [*chosen.baseline.runs, *chosen.candidate.runs]
     parts = [
         _section("Comparisons", _comparisons(found.pairs, chosen)),
+        _section("Across machines", _machines(across, prices or {}, epochs)),
         _section(f"Charts: {_pair_name(chosen)}", _charts(chosen, of_sizes, machines)),
         _section("What speaks against it", _doubts(found.pairs, chosen)),
         _section("Why, and what to try", _causes(causes)),
@@ -223,6 +231,18 @@ def _row(pair: Comparison, chosen: Comparison) -> dict[str, str]:
         "Candidate": seconds_text(pair.candidate.steady_seconds),
         "Doubts": ", ".join(doubt.label for doubt in doubts_of_pair(pair)),
     }
+
+
+def _machines(across: Across | None, prices: Mapping[str, float], epochs: int) -> str:
+    """What machines side by side say, and their tables."""
+    if across is None:
+        return ""
+    said = [f"{headline(across)}.", *means_sentences(across), *left_out_sentences(across)]
+    parts = [_sentences(said)]
+    for title, rows, note in tables(across, prices, epochs):
+        parts.append(_heading(title) + _table(rows))
+        parts += [f'<p class="quiet">{escape(note)}</p>'] if note else []
+    return "\n".join(parts)
 
 
 def _doubts(pairs: Sequence[Comparison], chosen: Comparison) -> str:

@@ -262,4 +262,4 @@ with buttons:
             parameters.append(("task", kinds[0]))  # what is newest will be something else tomorrow
         address = f"{st.context.url}?{urlencode(parameters)}"
         st.code(address, language=None, wrap_lines=True)
-    report_button(found, chosen, machines, address)
+    report_button(found, chosen, machines, address, side_by_side)

@@ -1,53 +1,33 @@
-"""A chart and a table of machines side by side, for each view of the section on Compare."""
+"""Machines side by side on Compare: what is viewed, and the chart of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
-import pandas as pd
 import streamlit as st
 
-from bench_core.chart_frame import CONFIG, GRAY, MACHINE_STYLES, Style, machine_styles
+from bench_core.chart_frame import CONFIG, MACHINE_STYLES, Style, machine_styles
 from bench_core.geomeans import Place
 from bench_core.machine_words import (
-    ahead_text,
     conditions,
     job_text,
     money_text,
     places_of,
     speedup_text,
-    times_cell,
-    why_text,
 )
-from bench_core.machines import Across, Row, ahead, cheapest, cost, fastest, rate, starts_known
+from bench_core.machines import Across, Row, cheapest, fastest, rate, starts_known
 from bench_core.measured import Arm
 from bench_core.pair_figures import MachinePoint, dots_by_machine
 from bench_core.stats import RUNS_FOR_A_VERDICT
-from bench_core.units import count_text, rate_text, seconds_text
-from pages.parts.comparison_table import variant_column
-from pages.parts.run_table import EMPTY_CELL, MACHINE_COLORS, ROWS_WITHOUT_SCROLLING
+from bench_core.units import rate_text, seconds_text
 from pages.parts.text import plain
 
 SYMBOLS = {"circle": "●", "diamond": "◆", "square": "■", "triangle-up": "▲", "x": "✖"}
 MOST_CHART_ROWS = 12
 LONG_NAME = 20  # characters, or a phone has no room for the dots
-EMPTY, EMPTY_HELP = "Why empty", "Why a machine has no number here."
-
-
-class Cell(NamedTuple):
-    """A value that sorts, how it is shown if not as it is, and whether it shows nothing."""
-
-    value: Any
-    text: str | None = None
-    gray: bool = False
-
-
-Line = dict[str, Cell]
 ViewName = Literal["Speedup", "Fastest", "Seconds", "Throughput", "Cost"]
-# Columns that say nothing where all rows have the same.
-OF_EVERY_ROW = ("Batch", "Precision", "Conditions", "Arm", "Of")
 
 
 @dataclass(frozen=True)
@@ -95,7 +75,7 @@ def machines_chart(view: View) -> None:
     rows = list(_points(view))
     shown = dict.fromkeys(point.row for point in rows)
     first = list(shown)[:MOST_CHART_ROWS]
-    caption = f"{_caption(view)}{_every_row(view)}"
+    caption = f"{caption_of(view)}{_every_row(view)}"
     if len(shown) > len(first):
         caption += f" The first {len(first)} of {len(shown)} rows."
     figure = dots_by_machine(
@@ -124,10 +104,17 @@ def _points(view: View) -> Iterator[MachinePoint]:
                     pair.speedup.high,
                     hollow=pair.speedup.verdict is None,
                 )
-        elif view.name == "Cost":
-            for best in cheapest(row, view.prices, view.count):
-                text = f"{best.arm.name} {money_text(best.amount)}"
-                yield MachinePoint(label, names[best.place], best.amount, text)
+        elif view.name in ("Fastest", "Cost"):
+            fast = view.name == "Fastest"
+            for best in fastest(row) if fast else cheapest(row, view.prices, view.count):
+                amount = seconds_text(best.amount) if fast else money_text(best.amount)
+                yield MachinePoint(
+                    label,
+                    names[best.place],
+                    best.amount,
+                    f"{best.arm.name} {amount}",
+                    hollow=is_first_look(best.arm),
+                )
         else:
             of_base = {pair.baseline.name for pair in row.pairs.values()}
             for (place, arm_name), one in row.arms.items():
@@ -138,7 +125,7 @@ def _points(view: View) -> Iterator[MachinePoint]:
                     names[place],
                     value,
                     f"{arm_name} {text}",
-                    hollow=len(one.runs) < RUNS_FOR_A_VERDICT,
+                    hollow=is_first_look(one),
                     pale=arm_name in of_base,
                 )
 
@@ -158,31 +145,30 @@ def _labels(view: View) -> list[str]:
     return found
 
 
-def _caption(view: View) -> str:
+def caption_of(view: View) -> str:
     work = view.rows[0].workload
-    hollow = " Hollow: a first look."
     bases = dict.fromkeys(p.baseline.name for row in view.rows for p in row.pairs.values())
-    looks = any(
-        len(arm.runs) < RUNS_FOR_A_VERDICT for row in view.rows for arm in row.arms.values()
-    )
     pale = f" Pale: {', '.join(bases)}." if bases else ""
     match view.name:
         case "Speedup":
             arms = dict.fromkeys(arm for row in view.rows for arm in row.candidates)
             arm = next(iter(arms)) if len(arms) == 1 else "each arm"
-            text = f"Speedup of {arm} against {', '.join(bases)} within each machine, with its 95"
-            text += "\u00a0% interval; right of the line is faster."
+            text = (
+                f"Speedup of {arm} against {', '.join(bases)} within each machine, with its "
+                "95\u00a0% interval; right of the line is faster."
+            )
+        case "Fastest":
+            text = f"Steady seconds of one {work.unit}, each machine's fastest arm: less is better."
+        case "Seconds":
+            text = f"Steady seconds of one {work.unit}, less is better.{pale}"
         case "Throughput":
             text = f"{work.thing.capitalize()}s a second once steady, more is better.{pale}"
         case "Cost":
-            text = (
-                f"Cost of {job_text(view.rows[0], view.count, _all_starts(view))} with each "
-                "machine's cheapest arm, less is better."
-            )
-            return text
-        case _:
-            text = f"Steady seconds of one {work.unit}, less is better.{pale}"
-    return text + (hollow if looks else "")
+            starts = all(starts_known(row, view.prices) for row in view.rows)
+            job = job_text(view.rows[0], view.count, starts)
+            text = f"Cost of {job}, with each machine's cheapest arm: less is better."
+    looks = any(is_first_look(arm) for row in view.rows for arm in row.arms.values())
+    return text + (" Hollow: a first look." if looks else "")
 
 
 def _every_row(view: View) -> str:
@@ -194,170 +180,5 @@ def _every_row(view: View) -> str:
     return f" Every row: {', '.join(words)}." if words else ""
 
 
-def _all_starts(view: View) -> bool:
-    return all(starts_known(row, view.prices) for row in view.rows)
-
-
-# The table
-
-
-def machines_table(view: View) -> None:
-    """Numbers that sort. What every row shares has no column."""
-    told = zip(view.rows, conditions(view.rows), strict=True)
-    lines = [{**_workload(row, words), **line} for row, words in told for line in _lines(view, row)]
-    heads = [
-        head
-        for head in lines[0]
-        if (head not in OF_EVERY_ROW or len({str(line[head].value) for line in lines}) > 1)
-        and (head != EMPTY or any(line[head].value for line in lines))
-    ]
-    frame = pd.DataFrame([{head: line[head].value for head in heads} for line in lines])
-    style = frame.style
-    for head in heads:
-        cells = [line[head] for line in lines]
-        # Equal numbers have equal digits but for a coincidence.
-        texts = {cell.value: cell.text for cell in cells if cell.text is not None}
-        if texts:
-            style = style.format(lambda value, of=texts: of.get(value, ""), subset=[head])
-        if any(cell.gray for cell in cells):
-            grays = [f"color: {GRAY}" if cell.gray else "" for cell in cells]
-            style = style.apply(lambda _, grays=grays: grays, subset=[head])
-    st.dataframe(
-        style,
-        hide_index=True,
-        placeholder="",
-        height="content" if len(lines) <= ROWS_WITHOUT_SCROLLING else 560,
-        column_config=_columns(view, heads),
-        alt=_caption(view),
-    )
-
-
-def _workload(row: Row, words: str) -> Line:
-    work = row.workload
-    return {
-        "Model": Cell(work.model_name),
-        "Batch": Cell(work.batch_size, count_text(work.batch_size)),
-        "Precision": Cell(work.precision),
-        "Conditions": Cell(words),
-    }
-
-
-def _lines(view: View, row: Row) -> Iterator[Line]:
-    match view.name:
-        case "Fastest":
-            yield _fastest(view, row)
-        case "Cost":
-            yield _cost(view, row)
-        case _:
-            of_pairs = view.name == "Speedup"
-            for arm in row.candidates if of_pairs else row.arm_names:
-                empty = why_text(view.across, view.places, row, arm, speedup=of_pairs)
-                numbers = {view.head(p): _number(view.name, row, p, arm) for p in view.places}
-                yield {"Arm": Cell([arm]), **numbers, EMPTY: Cell(empty)}
-
-
-def _number(name: str, row: Row, place: Place, arm_name: str) -> Cell:
-    if name == "Speedup":
-        pair = row.pairs.get((place, arm_name))
-        if pair is None:
-            return Cell(EMPTY_CELL)
-        text = speedup_text(pair).removesuffix(" none shown")  # grey, and its help says so
-        return Cell(pair.speedup.ratio, text, gray=not pair.shows_difference)
-    arm = row.arms.get((place, arm_name))
-    if arm is None:
-        return Cell(EMPTY_CELL)
-    look = _look(arm)
-    if name == "Throughput":
-        value = rate(row, arm)
-        return Cell(value, rate_text(value) + look, gray=bool(look))
-    return Cell(arm.steady_seconds, seconds_text(arm.steady_seconds) + look, gray=bool(look))
-
-
-def _look(arm: Arm) -> str:
-    return " first look" if len(arm.runs) < RUNS_FOR_A_VERDICT else ""
-
-
-def _fastest(view: View, row: Row) -> Line:
-    best = fastest(row)
-    first, second = best[:2]
-    found = ahead(best)
-    return {
-        "Fastest": Cell([view.across.names[first.place]]),
-        "With": Cell([first.arm.name]),
-        f"One {row.workload.unit}": Cell(first.amount, seconds_text(first.amount)),
-        "Ahead by": Cell(
-            found.ratio, ahead_text(best), gray=found.verdict in (None, "no difference shown")
-        ),
-        "Next": Cell([view.across.names[second.place]]),
-        "Its arm": Cell([second.arm.name]),
-    }
-
-
-def _cost(view: View, row: Row) -> Line:
-    best = cheapest(row, view.prices, view.count)
-    of = {one.place: one.amount for one in best}
-    line = {
-        view.head(place): Cell(of.get(place, EMPTY_CELL), money_text(of.get(place)))
-        for place in view.places
-    }
-    first = best[0] if best else None
-    line["Cheapest"] = Cell([view.across.names[first.place]] if first else [])
-    line["With"] = Cell([first.arm.name] if first else [])
-    times = best[1].amount / best[0].amount if len(best) > 1 else EMPTY_CELL
-    line["Cheaper by"] = Cell(times, times_cell(times))
-    if row.workload.unit == "epoch":
-        epoch = cost(first.place, first.arm.steady_seconds, view.prices) if first else None
-        line["One epoch"] = Cell(epoch or EMPTY_CELL, money_text(epoch))
-    line["Of"] = Cell(job_text(row, view.count, starts_known(row, view.prices)))
-    return line
-
-
-def _columns(view: View, heads: Sequence[str]) -> dict[str, Any]:
-    """Chips in the colours of machines and arms; numbers without a format keep their digits."""
-    names = [view.across.names[place] for place in view.across.places]
-    colors = [
-        MACHINE_COLORS[view.machines.index(place.machine) % len(MACHINE_COLORS)]
-        for place in view.across.places
-    ]
-    arms = list(dict.fromkeys(arm for row in view.rows for arm in row.arm_names))
-    column = st.column_config
-    numbers = {
-        head: column.NumberColumn(width=_width(view.name), help=_HELP.get(view.name))
-        for head in map(view.head, view.places)
-    }
-    known: dict[str, Any] = {
-        "Model": column.TextColumn(width=98, pinned=True),
-        "Batch": column.NumberColumn(width=52),
-        "Precision": column.TextColumn(width=74),
-        "Conditions": column.TextColumn(width=118),
-        EMPTY: column.TextColumn(width=200, help=EMPTY_HELP),
-        "Ahead by": column.NumberColumn(
-            width=136,
-            help="Steady seconds of the next machine's fastest arm / those of the fastest "
-            "machine's. In brackets the 95 % interval over runs.",
-        ),
-        "Cheaper by": column.NumberColumn(
-            width=84, help="Cost on the next machine / on the cheapest."
-        ),
-        **{head: variant_column(arms, width=88) for head in ("Arm", "With", "Its arm")},
-        **{
-            head: column.MultiselectColumn(options=names, color=colors, width=84)
-            for head in ("Fastest", "Next", "Cheapest")
-        },
-        **numbers,
-    }
-    return {head: known[head] for head in heads if head in known}
-
-
-_HELP = {
-    "Speedup": "Steady seconds of the baseline / steady seconds of the arm, both on this machine. "
-    "Grey: no difference shown, or a first look.",
-    "Seconds": "Less is better.",
-    "Throughput": "More is better.",
-    "Cost": "Less is better. On one machine cost is time by its price, so it breaks even when time "
-    "does.",
-}
-
-
-def _width(name: str) -> int:
-    return {"Speedup": 104, "Cost": 76}.get(name, 84)
+def is_first_look(arm: Arm) -> bool:
+    return len(arm.runs) < RUNS_FOR_A_VERDICT

@@ -9,20 +9,23 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from bench_core.geomeans import Place
 from bench_core.machine_words import (
+    cheapest_text,
     conditions,
     headline,
+    incomplete,
     left_out_sentences,
     means_sentences,
     prices_text,
     side_by_side,
+    state_text,
     whole_machines_text,
 )
-from bench_core.machines import NOT_MEASURED, Across, Row
+from bench_core.machines import Across, Row
 from bench_core.store import Store
 from bench_core.units import count_text, counted
-from pages.parts.comparison_machine_views import View, ViewName, machines_chart, machines_table
+from pages.parts.comparison_machine_table import machines_table
+from pages.parts.comparison_machine_views import View, ViewName, machines_chart
 from pages.parts.in_address import whole_number
 from pages.parts.run_table import ROWS_WITHOUT_SCROLLING
 from pages.parts.text import plain
@@ -38,7 +41,8 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
     """`machines`: all labels of the store in their fixed order, which is that of their colours."""
     with Store() as store:
         prices = store.prices()
-    rows = side_by_side(across)
+    every = side_by_side(across)
+    rows = every[:MOST_ROWS]
     with st.container(border=True, gap="xsmall"):
         st.markdown(f"**Across machines: {plain(headline(across))}**")
         for sentence in means_sentences(across)[:MOST_MEANS]:
@@ -55,7 +59,9 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
             count = whole_number(
                 "Epochs of a training", "machines_epochs", LONG_TRAINING, MOST_EPOCHS
             )
-        view = View(name, across, rows[:MOST_ROWS], machines, prices, count)
+        if name == "Cost":
+            st.markdown(plain(cheapest_text(across, prices, count)))
+        view = View(name, across, rows, machines, prices, count)
         chart, table = st.columns([1, 1.3], gap="small")
         with chart:
             machines_chart(view)
@@ -63,8 +69,8 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
             machines_table(view)
             notes = [prices_text(across, prices)] if name == "Cost" else []
             notes += [whole_machines_text(across)] if name != "Speedup" else []
-            if len(rows) > MOST_ROWS:
-                more = counted(len(rows) - MOST_ROWS, "more workload")
+            if len(every) > MOST_ROWS:
+                more = counted(len(every) - MOST_ROWS, "more workload")
                 notes.append(f"{more}: narrow the filter to see others. Means are over all.")
             if notes:
                 st.caption(plain(" ".join(notes)))
@@ -124,9 +130,9 @@ def _keep_price(machine_id: str, key: str) -> None:
 
 
 def _left_out_button(across: Across) -> None:
-    missing = len(_missing(across))
+    missing = len(incomplete(across))
     if st.button(
-        f"{count_text(missing)} not on every machine" if missing else "What machines differ in",
+        f"{counted(missing, 'workload')} incomplete" if missing else "What machines differ in",
         type="tertiary",
         icon=":material/info:",
         key="machines_left_out",
@@ -134,33 +140,31 @@ def _left_out_button(across: Across) -> None:
         _left_out_dialog(across)
 
 
-def _missing(across: Across) -> list[Row]:
-    return [row for row in across.rows if len(row.places) < len(across.places)]
-
-
 @st.dialog("Across machines", width="large")
 def _left_out_dialog(across: Across) -> None:
     """What the means leave out, what is missing where and why, and what machines differ in."""
-    for sentence in left_out_sentences(across):
-        st.markdown(plain(sentence))
-    missing = _missing(across)[:MOST_MISSING]
+    if sentences := left_out_sentences(across):
+        st.markdown(f"**Geometric means** {plain(' '.join(sentences))}")
+    missing = incomplete(across)
     if missing:
+        shown = missing[:MOST_MISSING]
+        st.markdown("**Workloads that are not complete on every machine**")
         st.dataframe(
             [
                 {
                     "Workload": ", ".join(
                         filter(None, [row.workload.model_name, *row.workload.words, words])
                     ),
-                    **{across.names[place]: _state(row, place) for place in across.places},
+                    **{across.names[place]: state_text(row, place) for place in across.places},
                 }
-                for row, words in zip(missing, conditions(missing), strict=True)
+                for row, words in zip(shown, conditions(shown), strict=True)
             ],
             hide_index=True,
-            height="content" if len(missing) <= ROWS_WITHOUT_SCROLLING else 420,
-            alt="Workloads that are not on every machine, and why",
+            height="content" if len(shown) <= ROWS_WITHOUT_SCROLLING else 420,
+            alt="Workloads that are not complete on every machine, and why",
         )
-        if len(_missing(across)) > MOST_MISSING:
-            st.caption(f"and {len(_missing(across)) - MOST_MISSING} more")
+        if len(missing) > MOST_MISSING:
+            st.caption(f"and {count_text(len(missing) - MOST_MISSING)} more")
     st.markdown("**What belongs to each machine**")
     st.dataframe(
         [
@@ -171,10 +175,3 @@ def _left_out_dialog(across: Across) -> None:
         height="content",
         alt="Facts of each machine",
     )
-
-
-def _state(row: Row, place: Place) -> str:
-    if place in row.places:
-        return "measured"
-    reasons = dict.fromkeys(row.why_no_seconds(place, arm) for arm in row.arm_names)
-    return ", ".join(reason for reason in reasons if reason != NOT_MEASURED) or NOT_MEASURED
