@@ -171,15 +171,12 @@ def workload_key(run: Run, varied: Sequence[str] = ("variant",)) -> Hashable:
     The samples of inference are only how often it was called.
     """
     work = run.spec.workload
-    facts: dict[str, object] = dict(work)
-    if work.unit == "iteration":
-        del facts["samples"]
-    if "variant" not in varied:
-        facts["variant"] = run.spec.variant.arm
-    facts["model file"] = run.prepared and run.prepared.model_sha256
-    for name in varied:
-        facts.pop(name, None)
-    return tuple(facts.items())
+    unread = {*varied, "samples"} if work.unit == "iteration" else {*varied}
+    # By vars: pydantic's own iteration takes ten times as long, and there are thousands of runs.
+    facts = tuple(fact for fact in vars(work).items() if fact[0] not in unread)
+    variant = None if "variant" in unread else run.spec.variant.arm
+    digest = None if "model" in unread else run.prepared and run.prepared.model_sha256
+    return facts, variant, digest
 
 
 def _workload_and_machine(pair: Comparison) -> Hashable:

@@ -148,11 +148,16 @@ class Across:
     def facts(self) -> dict[str, dict[Place, str]]:
         """What belongs to a machine, by name and place: its values, each once."""
         found: dict[Place, dict[str, dict[str, None]]] = {place: {} for place in self.places}
+        # Thousands of runs of a file share one environment.
+        told: set[tuple[Place, int, tuple[str, ...]]] = set()
         for row in self.rows:
             for (place, _), arm in row.arms.items():
                 for one in arm.runs:
-                    for name, value in _facts(one.run):
-                        found[place].setdefault(name, {})[value] = None
+                    key = place, id(one.run.environment), one.run.unstated
+                    if key not in told:
+                        told.add(key)
+                        for name, value in _facts(one.run):
+                            found[place].setdefault(name, {})[value] = None
         names = dict.fromkeys(name for facts in found.values() for name in facts)
         return {
             name: {place: ", ".join(facts[name]) for place, facts in found.items() if name in facts}
