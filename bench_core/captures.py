@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -264,7 +265,7 @@ def take(
         told = _Teller(key, watch)
         try:
             for part in wanted:
-                with _turn_on_this_machine(lambda part=part: told(part, "waiting")):
+                with _turn_on_this_machine(partial(told, part, "waiting")):
                     if part == wanted[0]:
                         shutil.rmtree(cache, ignore_errors=True)
                     capture = _take_part(capture, part, cache, told)
@@ -323,8 +324,11 @@ def _take_part(capture: Capture, part: PartName, cache: Path, told: _Teller) -> 
     taken = _Taken(capture, part)
     mark = f"capture-{capture.key}"
     spec = capture.spec
-    if part == "graphs":  # every stage anew, and nothing left behind
+    if part == "graphs":
+        # Every stage anew. All that is kept is which vector instructions the machine's compiler
+        # can use, which takes ten seconds to find out.
         spec = spec.changed(variant=spec.variant.changed(cache="off"))
+        cache = folder_of("instructions")
     environment = child_environment(spec, mark, cache)
     with open(folder_of(capture.key) / "log.txt", "ab") as log:
         process = subprocess.Popen(
@@ -534,7 +538,7 @@ class _Taken:
 
     def _shared_out(self, cost: Cost) -> tuple[Cost, list[Kernel]]:
         kernels = list(read_kernels(self.capture))
-        nodes: dict[tuple[int, str], list[Node]] = {}
+        nodes: dict[kernel_costs.Side, list[Node]] = {}
         for file in self.capture.at("after_passes"):
             graph = read_graph(self.capture, file)
             nodes[file.number, file.part] = list(graph.nodes)
