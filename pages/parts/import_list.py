@@ -57,18 +57,21 @@ def confirm_undo(one: Import, left: int) -> None:
         f"upload it again to have {'it' if left == 1 else 'them'} back."
     )
     with st.container(horizontal=True):
-        if st.button(f"Take {counted(left, 'run')} out", type="primary"):
-            st.session_state.upload_told = undo(one)
+        take_out = f"Take {counted(left, 'run')} out"
+        if st.button(take_out, type="primary", on_click=undo, args=(one,)):
             st.rerun()
         if st.button("Cancel", key="keep_import"):
             st.rerun()
 
 
-def undo(one: Import) -> str:
-    """Take an import back; a sentence about what became of it."""
+def undo(one: Import) -> None:
+    """Take an import back, and leave a sentence about what became of it for the next run."""
     with Store() as store:
         there = any(other.id == one.id for other in store.imports())
         gone = store.undo_import(one.id)
-    if not there:
-        return f"The import of {plain(one.file)} had been undone already, in another tab."
-    return f"{counted(gone, 'run')} from {plain(one.file)} taken out."
+    name = plain(one.file)
+    st.session_state.upload_told = (
+        f"{counted(gone, 'run')} from {name} taken out."
+        if there
+        else f"The import of {name} had been undone already, in another tab."
+    )

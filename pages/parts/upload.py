@@ -220,7 +220,7 @@ def _look(store: Store, opened: Upload, file: UploadedFile, answers: Answers) ->
         return Look(file.name, "refused", str(error))
     except Exception as error:  # whatever a stranger's file does to a reader, the page stays
         log.exception("%s cannot be read", file.name)
-        return Look(file.name, "refused", f"it cannot be read: {type(error).__name__}: {error}")
+        return Look(file.name, "refused", f"it cannot be read ({error!r})")
 
 
 def _take_in(
