@@ -11,9 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 
 from bench_core import imports, result_csv, result_file, step_file
+from bench_core.cli import main
 from bench_core.events import Epoch
 from bench_core.imported import ImportedRun
 from bench_core.run import Run
@@ -342,3 +344,23 @@ def test_the_same_steps_make_the_same_file(store: Store, tmp_path: Path) -> None
     assert both(store, tmp_path)[1] == both(store, tmp_path)[1]
     assert step_file.is_of(open_table("steps.csv.gz", both(store, tmp_path)[1]).header)
     assert not step_file.is_of(open_table("t4.csv", exported(store)).header)
+
+
+def test_export_writes_the_results_and_the_steps_that_belong_to_them(held_folder: Path) -> None:
+    with Store() as store:
+        experiment = ladder(store)
+        runs = store.runs()
+        epochs = store.epochs([run.number for run in runs], steps=True)
+    files = held_folder / "t4.csv", held_folder / "steps.csv.gz"
+    said = CliRunner().invoke(
+        main, ["export", "--csv", str(files[0]), "--steps", str(files[1])], catch_exceptions=False
+    )
+    assert f"steps.csv.gz: {4 * 3 * 62} steps" in said.output
+    results, steps = (open_table(file.name, file) for file in files)
+    found = list(step_file.with_steps(result_file.read(results, {}), steps))
+    assert {one.experiment for one in found} == {experiment.to_json()}
+    assert [list(one.epochs) for one in found] == [epochs[run.number] for run in runs]
+
+    missing = str(held_folder / "no such folder" / "steps.csv")
+    said = CliRunner().invoke(main, ["export", "--csv", str(files[0]), "--steps", missing])
+    assert (said.exit_code, "cannot be written" in said.output) == (1, True)
