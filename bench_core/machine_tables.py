@@ -21,7 +21,7 @@ from bench_core.machine_words import (
     why_text,
 )
 from bench_core.machines import Across, Row, cheapest, fastest, rate, starts_known
-from bench_core.units import rate_text, seconds_text
+from bench_core.units import counted, rate_text, seconds_text
 
 
 class Table(NamedTuple):
@@ -45,7 +45,9 @@ def tables(across: Across, prices: Mapping[str, float], count: int, most: int = 
         ", ".join(filter(None, [row.workload.model_name, *row.workload.words, words]))
         for row, words in zip(rows, conditions(rows), strict=True)
     ]
-    more = f"{len(every) - most} more workloads are not shown." if len(every) > most else ""
+    hidden = max(0, len(every) - most)
+    are = "is" if hidden == 1 else "are"
+    more = f"{counted(hidden, 'more workload')} {are} not shown." if hidden else ""
     found = [
         Table("Speedup within each machine", _of_arms(across, rows, told, speedup=True), more),
         Table(

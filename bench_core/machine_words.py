@@ -179,7 +179,7 @@ def money_text(amount: float | None) -> str:
     """Three digits, in whatever money the prices are in: `0.0123`, `12.3`, `1 240`."""
     if amount is None or not math.isfinite(amount):
         return ""
-    if amount >= 1000 or amount == 0:
+    if amount >= 999.5 or amount == 0:
         return count_text(float(f"{amount:.2e}"))
     decimals = max(0, 2 - math.floor(math.log10(float(f"{amount:.2e}"))))
     return f"{amount:.{decimals}f}"

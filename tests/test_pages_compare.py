@@ -489,12 +489,3 @@ def test_doubts_are_chips_in_the_table_and_sentences_of_the_chosen_pair(store):
     at = opened("compare")
     assert "2 runs an arm" in table(at, "Doubts")["Doubts"][0]
     assert "and processes differ. Repeat until each arm has 3 runs." in said(at)
-
-
-def test_means_of_machines_are_over_shared_models_and_say_what_is_left_out(store):
-    planted_experiment(store, models=("resnet101", "resnet18", "vgg16"))
-    planted_experiment(store, models=("resnet101", "resnet18"), machine="A100")
-    text = said(opened("compare"))
-    assert "over 5 comparisons." in text
-    assert "Over the 2 workloads that all machines have: A100" in text
-    assert "1 workload of T4 is left out: not every machine has it." in text

@@ -1,0 +1,508 @@
+"""Machines side by side: by arms whose times are known, so that every answer is known by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from bench_core.geomeans import Place
+from bench_core.machine_tables import as_json, tables
+from bench_core.machine_words import (
+    ahead_text,
+    cheapest_text,
+    conditions,
+    headline,
+    incomplete,
+    left_out_sentences,
+    means_sentences,
+    money_text,
+    prices_text,
+    side_by_side,
+    speedup_text,
+    state_text,
+    times_text,
+    whole_machines_text,
+    why_text,
+)
+from bench_core.machines import Across, across, ahead, cheapest, fastest, rate, starts_known
+from bench_core.measured import Measured, measure
+from bench_core.pairing import Axis, comparisons
+from bench_core.source import Stated
+from bench_core.spec import Rung
+from bench_core.store import Store
+from bench_core.units import NO_BREAK
+from tests import planted
+from tests.planted import COMPILE, EAGER, Shape, measured_in, plant_run, planted_experiment
+
+MACHINES = ("T4", "A100", "CPU")
+# Of an hour, so that a second costs a thousandth.
+PRICES = {"planted-t4": 3.6, "planted-a100": 36.0}
+
+
+def shape(steady_seconds: float, compile_seconds: float = 0.0) -> Shape:
+    """Times that hardly scatter."""
+    return Shape(steady_seconds, compile_seconds, process_scatter=0.0, epoch_scatter=0.0)
+
+
+# Speedups: T4 2, 4.5 and 1.25; A100 0.5 and 2; CPU 3 and 3.
+SHAPES = {
+    ("T4", "resnet18"): (shape(20.0), shape(10.0, 50.0)),
+    ("T4", "resnet50"): (shape(90.0), shape(20.0, 50.0)),
+    ("T4", "vgg16"): (shape(50.0), shape(40.0, 50.0)),
+    ("A100", "resnet18"): (shape(2.0), shape(4.0, 50.0)),
+    ("A100", "resnet50"): (shape(20.0), shape(10.0, 50.0)),
+    ("CPU", "resnet18"): (shape(300.0), shape(100.0, 50.0)),
+    ("CPU", "small_cnn"): (shape(3.0), shape(1.0, 50.0)),
+}
+
+
+def plant(store: Store, machine: str, *models: str, **changed: object) -> None:
+    planted_experiment(
+        store, models=models, machine=machine, **{"repeats": 3, "shapes": SHAPES, **changed}
+    )
+
+
+def compared(measured: Sequence[Measured], axis: Axis | None = None) -> Across:
+    found = comparisons(measured, *([axis] if axis else []))
+    shown = across(found, measured, MACHINES)
+    assert shown
+    return shown
+
+
+def place(shown: Across, name: str) -> Place:
+    return next(place for place, called in shown.names.items() if called == name)
+
+
+@pytest.fixture
+def two(store: Store) -> Across:
+    """T4 with three models, A100 with two of them."""
+    plant(store, "A100", "resnet18", "resnet50")
+    plant(store, "T4", "resnet18", "resnet50", "vgg16")
+    return compared(measured_in(store))
+
+
+# Speedups within a machine
+
+
+def test_speedups_are_formed_within_a_machine_and_set_side_by_side(two):
+    t4, a100 = two.places
+    assert (two.names[t4], two.names[a100]) == ("T4", "A100"), "in the order of their colours"
+    ratios = {
+        row.workload.model: [
+            round(row.pairs[at, "compile"].speedup.ratio, 2)
+            for at in two.places
+            if (at, "compile") in row.pairs
+        ]
+        for row in two.rows
+    }
+    assert ratios == {"resnet18": [2.0, 0.5], "resnet50": [4.5, 2.0], "vgg16": [1.25]}
+    assert [row.workload.model for row in side_by_side(two)] == ["resnet18", "resnet50"]
+
+
+def test_means_are_over_the_common_workloads_and_what_is_left_out_is_told(two):
+    assert means_sentences(two) == [
+        "Speedup of compile within each machine, geometric mean over the 2 workloads where all "
+        "have it: T4 3.00×, A100 1.00×."
+    ]
+    assert left_out_sentences(two) == [
+        "1 workload of T4 is left out: not every machine has it.",
+    ]
+    [vgg] = incomplete(two)
+    assert [state_text(vgg, at) for at in two.places] == ["measured", "not measured"]
+
+
+def test_a_machine_that_shares_nothing_leaves_the_means_of_the_others(store):
+    plant(store, "T4", "resnet18", "resnet50")
+    plant(store, "A100", "resnet18", "resnet50")
+    plant(store, "CPU", "small_cnn")
+    shown = compared(measured_in(store))
+    assert {mean.name for mean in shown.means["compile"].means} == {"T4", "A100"}
+    assert "CPU is left out: it shares no workload with another machine." in left_out_sentences(
+        shown
+    )
+    assert headline(shown).startswith("A100 is the fastest for both workloads that T4 and A100")
+
+
+def test_machines_that_share_nothing_at_all_say_so(store):
+    plant(store, "T4", "resnet50")
+    plant(store, "CPU", "resnet18")
+    shown = compared(measured_in(store))
+    assert headline(shown) == "No workload was measured on more than one machine"
+    assert side_by_side(shown) == []
+    assert tables(shown, PRICES, 100) == []
+
+
+def test_a_machine_with_first_looks_only_has_a_mean_that_says_so(store):
+    plant(store, "T4", "resnet18", "resnet50")
+    plant(store, "A100", "resnet18", "resnet50", repeats=1)
+    shown = compared(measured_in(store))
+    assert means_sentences(shown)[0].endswith(
+        "over the 2 workloads where all have it (first looks among them): T4 3.00×, A100 1.00×."
+    )
+    assert headline(shown).endswith("first looks among them")
+
+
+def test_one_machine_and_equal_arms_are_not_set_side_by_side(store):
+    plant(store, "T4", "resnet18", "resnet50")
+    assert across(comparisons(measured_in(store)), measured_in(store)) is None
+    sides = (Rung(side="A"), Rung(side="B"))
+    for machine in ("T4", "A100"):
+        plant(store, machine, "resnet18", rungs=sides)
+    equal = [one for one in measured_in(store) if one.run.spec.measurement.side]
+    found = comparisons(equal, Axis(("side",), (("side", "A"),)))
+    assert len(found.pairs) == 2
+    assert across(found, equal) is None
+
+
+def test_of_two_versions_of_torch_on_a_machine_the_later_is_shown(store):
+    plant(store, "T4", "resnet18")
+    plant(store, "A100", "resnet18")
+    runs = measured_in(store)
+    old = []
+    for one in runs:
+        if one.run.machine == "T4":
+            environment = one.run.environment.changed(torch="2.9.0")
+            run = replace(one.run, environment=environment, number=one.run.number - 100)
+            old.append(measure(run, one.epochs))
+    shown = compared([*runs, *old])
+    assert shown.older == 1
+    assert left_out_sentences(shown) == [
+        "1 comparison is not shown: the same was measured later on that machine with another torch "
+        "or another number of threads."
+    ]
+    assert shown.facts["torch"][place(shown, "T4")] == "2.14.1"
+
+
+def test_two_devices_of_a_machine_are_two_columns(store, monkeypatch):
+    plant(store, "T4", "resnet18")
+    monkeypatch.delitem(planted.DEVICES, "T4")
+    plant(store, "T4", "resnet18")
+    shown = compared(measured_in(store))
+    assert sorted(shown.names.values()) == ["T4 (cpu)", "T4 (cuda:0)"]
+
+
+def test_along_another_axis_arms_are_of_that_axis(store):
+    rungs = [Rung(workload={"precision": "fp32"}), Rung(workload={"precision": "bf16"})]
+    for machine in ("T4", "A100"):
+        plant(store, machine, "resnet18", rungs=rungs)
+    shown = compared(measured_in(store), Axis(("precision",), (("precision", "fp32"),)))
+    [row] = shown.rows
+    assert row.candidates == ["bf16"]
+    assert row.pairs[place(shown, "T4"), "bf16"].speedup.ratio == pytest.approx(1 / 0.62)
+
+
+# Across machines
+
+
+def test_the_fastest_machine_its_arm_and_by_how_many_times(two):
+    best = {row.workload.model: fastest(row) for row in two.rows}
+    told = {
+        model: [(two.names[one.place], one.arm.name, round(one.amount, 1)) for one in ranked]
+        for model, ranked in best.items()
+    }
+    assert told == {
+        "resnet18": [("A100", "eager", 2.0), ("T4", "compile", 10.0)],
+        "resnet50": [("A100", "compile", 10.0), ("T4", "compile", 20.0)],
+        "vgg16": [("T4", "compile", 40.0)],
+    }
+    assert ahead(best["resnet18"]).ratio == pytest.approx(5.0, rel=1e-3)
+    assert ahead_text(best["vgg16"]) == ""
+    # The mean of 5 and 2.
+    assert two.standing[1][1] == pytest.approx(10**0.5, rel=1e-3)
+    assert headline(two) == (
+        "A100 is the fastest for both workloads that T4 and A100 share: 3.16 times as fast as T4 "
+        "in the geometric mean"
+    )
+
+
+def test_one_common_workload_is_told_with_its_arms_and_its_interval(store):
+    shapes = {
+        ("T4", "resnet18"): (Shape(20.0), Shape(10.0, 50.0)),
+        ("A100", "resnet18"): (Shape(2.0), Shape(4.0, 50.0)),
+    }
+    for machine in ("T4", "A100"):
+        plant(store, machine, "resnet18", shapes=shapes)
+    text = headline(compared(measured_in(store)))
+    assert text.startswith("resnet18, batch 16: fastest on A100 with eager, ")
+    assert " times as fast as T4 with compile (95\u00a0%: " in text
+
+
+def test_machines_that_differ_by_nothing_shown_are_no_verdict(store):
+    shapes = {
+        ("T4", "resnet18"): (Shape(20.0), Shape(10.0, 50.0)),
+        ("A100", "resnet18"): (Shape(20.0), Shape(10.001, 50.0)),
+    }
+    for machine in ("T4", "A100"):
+        plant(store, machine, "resnet18", shapes=shapes)
+    shown = compared(measured_in(store))
+    assert "no difference shown between" in headline(shown)
+    assert ahead_text(fastest(shown.rows[0])) == "none shown"
+
+
+def test_machines_that_take_the_same_over_several_workloads_are_equally_fast(store):
+    same = {("A100", model): SHAPES["T4", model] for model in ("resnet18", "resnet50")}
+    plant(store, "T4", "resnet18", "resnet50")
+    plant(store, "A100", "resnet18", "resnet50", shapes=same)
+    assert headline(compared(measured_in(store))) == (
+        "T4 and A100 are about equally fast over the 2 workloads that T4 and A100 share"
+    )
+
+
+@pytest.mark.parametrize(
+    "times, text",
+    [
+        (5.79, "5.79 times as fast as"),
+        (20.14, "20.1 times as fast as"),
+        (1.31, f"31{NO_BREAK}% faster than"),
+        (1.004, "about as fast as"),
+    ],
+)
+def test_times_are_told_as_far_as_processes_scatter(times, text):
+    assert times_text(times) == text
+
+
+def test_images_a_second_are_those_that_the_steps_handled(store):
+    odd = {"samples": 1000, "drop_last": True}  # 62 steps of 16
+    for machine in ("T4", "A100"):
+        plant(store, machine, "resnet18", workload=odd)
+    [row] = compared(measured_in(store)).rows
+    [t4, _] = sorted(row.places, reverse=True)
+    assert rate(row, row.arms[t4, "eager"]) == pytest.approx(992 / 20.0, rel=1e-3)
+    infer = {"task": "infer"}
+    for machine in ("T4", "CPU"):
+        plant(store, machine, "resnet18", batch_sizes=(8,), workload=infer)
+    calls = [one for one in measured_in(store) if one.unit == "iteration"]
+    [row] = compared(calls).rows
+    arm = next(iter(row.arms.values()))
+    assert rate(row, arm) == pytest.approx(8 / arm.steady_seconds)
+
+
+def test_an_arm_without_a_partner_takes_part_in_seconds_only(store):
+    plant(store, "T4", "resnet18")
+    plant(store, "CPU", "resnet18", variants=(EAGER,))
+    shown = compared(measured_in(store))
+    [row] = shown.rows
+    cpu = place(shown, "CPU")
+    assert row.arms[cpu, "eager"].steady_seconds == pytest.approx(300.0, rel=1e-3)
+    assert (cpu, "compile") not in row.pairs
+    assert why_text(shown, shown.places, row, "compile", speedup=True) == "CPU: not measured"
+    assert state_text(row, cpu) == "compile: not measured"
+    assert shown.standing[1][1] == pytest.approx(30.0, rel=1e-3)
+    assert means_sentences(shown) == []
+    # Without the runs there are the pairs alone, of one machine.
+    assert across(comparisons(measured_in(store))) is None
+
+
+def test_machines_without_any_pair_have_seconds(store):
+    for machine in ("T4", "A100"):
+        plant(store, machine, "resnet18", variants=(EAGER,))
+    shown = compared(measured_in(store))
+    assert headline(shown).startswith("resnet18, batch 16: fastest on A100 with eager, 10.0")
+    assert [table.title for table in tables(shown, {}, 100)][0] == "Fastest machine"
+
+
+def test_a_failed_arm_says_so_where_it_has_no_number(store):
+    plant(store, "T4", "resnet18")
+    experiment = planted_experiment(
+        store, models=("resnet18",), machine="CPU", repeats=1, measured=0, shapes=SHAPES
+    )
+    plant_run(store, experiment.id, machine="CPU", shapes=SHAPES)
+    plant_run(
+        store,
+        experiment.id,
+        machine="CPU",
+        shapes=SHAPES,
+        epochs=0,
+        status="failed",
+        failure="out of memory",
+        reason="no room",
+    )
+    shown = compared(measured_in(store))
+    [row] = shown.rows
+    for speedup in (True, False):
+        assert (
+            why_text(shown, shown.places, row, "compile", speedup=speedup)
+            == "CPU: failed: out of memory"
+        )
+    assert state_text(row, place(shown, "CPU")) == "compile: failed: out of memory"
+
+
+def test_a_failed_baseline_is_why_there_is_no_speedup(store):
+    plant(store, "T4", "resnet18")
+    experiment = planted_experiment(
+        store, models=("resnet18",), machine="CPU", repeats=1, measured=0, shapes=SHAPES
+    )
+    failed = {"status": "failed", "failure": "crash", "reason": "signal 11", "epochs": 0}
+    plant_run(store, experiment.id, machine="CPU", shapes=SHAPES, **failed)
+    plant_run(store, experiment.id, machine="CPU", shapes=SHAPES)
+    shown = compared(measured_in(store))
+    [row] = shown.rows
+    assert why_text(shown, shown.places, row, "compile", speedup=True) == "CPU: no eager run"
+    assert why_text(shown, shown.places, row, "eager", speedup=False) == "CPU: failed: crash"
+
+
+def test_what_differs_between_machines_besides_the_device_is_named(two, store):
+    assert whole_machines_text(two) == "Seconds across machines compare whole machines."
+    changed = []
+    for one in measured_in(store):
+        run = one.run
+        if run.machine == "A100":
+            other = run.environment.changed(torch="2.9.0", threads=8, driver="550")
+            run = replace(run, environment=other)
+        changed.append(measure(run, one.epochs))
+    shown = compared(changed)
+    assert whole_machines_text(shown) == (
+        "Seconds across machines compare whole machines, which differ here in torch, driver and "
+        "threads too."
+    )
+    assert [shown.facts["torch"][at] for at in shown.places] == ["2.14.1", "2.9.0"]
+
+
+def test_what_a_source_does_not_state_is_no_version(two, store):
+    changed = [
+        measure(replace(one.run, unstated=("torch", "tf32")), one.epochs)
+        if one.run.machine == "T4"
+        else one
+        for one in measured_in(store)
+    ]
+    shown = compared(changed)
+    t4 = place(shown, "T4")
+    assert shown.facts["torch"][t4] == "not stated"
+    assert shown.facts["not stated by the source"] == {t4: "tf32"}
+    assert "differ here in torch too" in whole_machines_text(shown)
+
+
+def test_runs_with_stated_times_take_part_as_first_looks(store):
+    plant(store, "T4", "resnet18")
+    plant(store, "A100", "resnet18", repeats=1)
+    stated = []
+    for one in measured_in(store):
+        if one.run.machine == "A100":
+            steady = 1.0 if one.run.spec.variant == EAGER else 0.5
+            stated.append(measure(replace(one.run, stated=Stated(steady_seconds=steady)), ()))
+        else:
+            stated.append(one)
+    shown = compared(stated)
+    [row] = shown.rows
+    a100 = place(shown, "A100")
+    assert speedup_text(row.pairs[a100, "compile"]) == "2.00× first look"
+    assert fastest(row)[0].amount == 0.5
+    assert ahead_text(fastest(row)) == "20.0× first look"
+    assert not starts_known(row, PRICES), "no start is stated, so none is counted for T4 either"
+    assert [one.amount for one in cheapest(row, PRICES, 100)] == pytest.approx([0.5, 1.0], rel=1e-2)
+
+
+# Money
+
+
+def test_cost_is_of_a_training_with_its_start(two):
+    row = two.rows[0]
+    assert row.workload.model == "resnet18"
+    ranked = cheapest(row, PRICES, 100)
+    # T4: 50 s to compile and 100 x 10 s, at a thousandth a second; A100: 100 x 2 s at a hundredth.
+    assert [(two.names[one.place], one.arm.name) for one in ranked] == [
+        ("T4", "compile"),
+        ("A100", "eager"),
+    ]
+    assert [one.amount for one in ranked] == pytest.approx([1.05, 2.0], rel=1e-3)
+    assert fastest(row)[0].place == ranked[1].place, "the fastest is not the cheapest"
+    # Few epochs do not pay for compiling.
+    [t4, _] = cheapest(row, PRICES, 2)[:2]
+    assert t4.arm.name == "eager"
+    assert t4.amount == pytest.approx(0.04, rel=1e-3)
+
+
+def test_who_is_the_cheapest_is_counted(two):
+    assert cheapest_text(two, PRICES, 100) == (
+        "Cheapest of the 2 workloads with a price on two machines: T4 for 2."
+    )
+    assert prices_text(two, PRICES) == "Prices of an hour: T4 3.6, A100 36."
+
+
+def test_no_price_no_money(two):
+    assert cheapest(two.rows[0], {}, 100) == []
+    assert prices_text(two, {}) == cheapest_text(two, {}, 100) == ""
+    assert [table.title for table in tables(two, {}, 100)] == [
+        "Speedup within each machine",
+        "Fastest machine",
+        "Steady seconds of one epoch, less is better",
+    ]
+
+
+def test_a_million_images_cost_their_calls(store):
+    for machine in ("T4", "CPU"):
+        plant(store, machine, "resnet18", batch_sizes=(8,), workload={"task": "infer"})
+    [row] = compared(measured_in(store)).rows
+    [one] = cheapest(row, {"planted-t4": 3.6}, 100)
+    start = one.arm.excess_seconds(one.arm.start_shown)
+    assert one.amount == pytest.approx((start + 125_000 * one.arm.steady_seconds) / 1000)
+
+
+@pytest.mark.parametrize(
+    "amount, text",
+    [
+        (0.01234, "0.0123"),
+        (0.9999, "1.00"),
+        (12.34, "12.3"),
+        (999.6, "1 000"),
+        (1240.0, "1 240"),
+        (0.0, "0"),
+        (None, ""),
+    ],
+)
+def test_money_has_three_digits(amount, text):
+    assert money_text(amount).replace("\u202f", " ") == text
+
+
+# Tables
+
+
+def test_tables_hold_every_number_and_why_a_cell_is_empty(store):
+    plant(store, "T4", "resnet18", "resnet50")
+    plant(store, "A100", "resnet18", "resnet50")
+    plant(store, "CPU", "resnet18")
+    shown = compared(measured_in(store))
+    speedups, best, seconds, costs = tables(shown, PRICES, 100)
+    assert [list(row.values())[:2] for row in speedups.rows] == [
+        ["resnet18, batch 16", "compile"],
+        ["resnet50, batch 16", "compile"],
+    ]
+    assert [row["T4"][:3] for row in speedups.rows] == ["2.0", "4.5"]
+    assert [(row["CPU"][:1], row["Empty"]) for row in speedups.rows] == [
+        ("3", ""),
+        ("", "CPU: not measured"),
+    ]
+    assert best.rows[0]["Fastest"] == "A100"
+    assert best.rows[0]["With"] == "eager"
+    assert best.rows[0]["Next"] == "T4"
+    assert [row["T4"] for row in seconds.rows] == [
+        f"{number}{NO_BREAK}s" for number in ("20.0", "10.0", "90.0", "20.0")
+    ]
+    assert [row["Cheapest"] for row in costs.rows] == ["T4", "T4"]
+    assert costs.rows[0]["CPU"] == ""
+    assert tables(shown, {}, 100, most=1)[0].note == "1 more workload is not shown."
+
+
+def test_numbers_for_other_programs(two):
+    told = as_json(two)
+    assert [one["name"] for one in told["machines"]] == ["T4", "A100"]
+    row = told["workloads"][0]
+    assert {(one["machine"], round(one["ratio"], 2)) for one in row["speedups"]} == {
+        ("T4", 2.0),
+        ("A100", 0.5),
+    }
+    assert row["fastest"] == "A100"
+    assert len(row["steady_seconds"]) == 4
+
+
+def test_rows_of_one_model_are_told_apart(store):
+    for machine in ("T4", "A100"):
+        plant(store, machine, "resnet18", workload={"memory_layout": "channels_last"})
+        plant(store, machine, "resnet18")
+    shown = compared(measured_in(store))
+    assert conditions(shown.rows) == ["channels_last", "contiguous"]
+    assert conditions(shown.rows[:1]) == [""]
+    assert shown.rows[0].workload.memory_layout == "channels_last"
+    assert COMPILE.name in shown.rows[0].candidates
