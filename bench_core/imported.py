@@ -5,13 +5,14 @@ Text, numbers and the models of a run only: no file is opened here and nothing i
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from bench_core.events import Epoch
 from bench_core.run import Run
-from bench_core.table_file import TableFile
+from bench_core.table_file import BadFile, TableFile
 
 # What a person (or the command line's --set) said, by the key of the question.
 Answers = Mapping[str, str]
@@ -33,14 +34,35 @@ class ImportedRun:
 class Question:
     """A fact that no column states: the key of its answer, and what is taken when nobody answers.
 
-    Without a `suggestion` nothing can be imported before there is an answer. `choices` are all that
-    are allowed; empty is free text.
+    Without a `suggestion` nothing can be imported before there is an answer; `why` says where it
+    comes from. `choices` are all that are allowed; empty is free text.
     """
 
     key: str
     text: str
     suggestion: str | None = None
     choices: tuple[str, ...] = ()
+    why: str = ""
+
+
+def settled(questions: Sequence[Question], answers: Answers) -> dict[str, str]:
+    """What holds by key: what was said, else what is suggested. BadFile: said what is no choice."""
+    found = {}
+    for question in questions:
+        value = answers.get(question.key) or question.suggestion
+        if value is None:
+            continue  # nothing is read before there is an answer
+        if question.choices and value not in question.choices:
+            allowed = ", ".join(question.choices)
+            raise BadFile(f"{question.key} must be one of {allowed}, got {value!r}")
+        found[question.key] = value
+    return found
+
+
+def machine_id_of(label: str) -> str:
+    """Of a machine that is known by its label alone: files that give the same label meet."""
+    known_as = " ".join(label.lower().split())
+    return f"label-{hashlib.sha256(known_as.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,20 @@ the schema; what no column states is asked, with a suggestion from the file's na
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench_core import foreign_csv, minimal_csv, result_file
+from bench_core import columns_csv, foreign_csv, minimal_csv, result_file
+from bench_core.column_roles import is_time
 from bench_core.imported import Answers, Family, Imported, ImportedRun, Question, State
 from bench_core.store import Store
 from bench_core.table_file import BadFile, TableFile
 from bench_core.units import counted
 
-# The first one whose columns a file has is taken.
-FAMILIES: tuple[Family, ...] = (result_file.FAMILY, minimal_csv.FAMILY, *foreign_csv.FAMILIES)
+# Schemas with columns of their own; the first one that a file has the columns of is taken.
+NAMED: tuple[Family, ...] = (result_file.FAMILY, minimal_csv.FAMILY, *foreign_csv.FAMILIES)
+# At last any table with a column of times.
+FAMILIES = (*NAMED, columns_csv.FAMILY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +42,28 @@ class Look:
 
 
 def family_of(table: TableFile) -> Family:
-    """The schema of a file. BadFile: it is none that is known; names the nearest one."""
+    """The schema of a file. BadFile: it is none that is known; names the nearest one.
+
+    A file that all but has the columns of a schema is not taken for a table of anything.
+    """
+    nearest = max(NAMED, key=lambda family: _share(family, table.header))
+    lacking = nearest.missing(table.header)
     for family in FAMILIES:
-        if not family.missing(table.header):
+        if not family.missing(table.header) and (family in NAMED or len(lacking) > 1):
             return family
-    nearest = min(FAMILIES, key=lambda family: len(family.missing(table.header)))
-    lacking = ", ".join(nearest.missing(table.header))
-    raise BadFile(f"no schema has these columns. Nearest: {nearest.title}, missing {lacking}", 1)
+    if not lacking or _share(nearest, table.header) == 0:
+        nearest, lacking = minimal_csv.FAMILY, minimal_csv.FAMILY.missing(table.header)
+    no_time = "" if any(map(is_time, table.header)) else "no latency column, and "
+    raise BadFile(
+        f"{no_time}no schema has these columns. Nearest: {nearest.title}, missing "
+        f"{', '.join(lacking)}. Rename the columns, or write the minimal CSV",
+        table.header_line,
+    )
+
+
+def _share(family: Family, header: Sequence[str]) -> float:
+    """How much of the schema's columns a file has: 0 to 1."""
+    return 1 - len(family.missing(header)) / len(family.missing(()))
 
 
 def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look:
