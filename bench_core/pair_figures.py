@@ -59,8 +59,13 @@ def speedup_by_size(
     return speedup_by_batch(points, machine_styles(machines), noise=noise, title=title), caption
 
 
+def has_series(pair: Comparison) -> bool:
+    """Whether every run of the pair has single epochs or calls, not a stated time alone."""
+    return all(one.epochs for arm in (pair.baseline, pair.candidate) for one in arm.runs)
+
+
 def saved(pair: Comparison, title: str) -> tuple[go.Figure, str]:
-    """Seconds saved against the baseline, from a cold and from a warm cache."""
+    """Seconds saved against the baseline, from a cold and from a warm cache. Needs a series."""
     curves = [curve for curve in (Saved.from_cold(pair), Saved.of(pair, "warm")) if curve]
     if not curves and (every := Saved.of(pair, None)):
         curves = [every]

@@ -301,6 +301,8 @@ def _figures(
         at = f"{sizes} sizes" if sizes > 1 else chosen.workload.size_text
         title = f"{chosen.candidate.name} against {chosen.baseline.name} at {at}"
         yield pair_figures.speedup_by_size(chosen, of_sizes, machines, title)
+    if not pair_figures.has_series(chosen):
+        return
     if chosen.unit == "iteration":
         arms = [Latencies.of(arm, chosen.workload) for arm in (chosen.baseline, chosen.candidate)]
         title = (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from bench_core.comparison import Comparison
+from bench_core.pair_figures import has_series
 from bench_core.pairing import LeftOut, setting_of
 from bench_core.run import Run
 from bench_core.store import Store
@@ -29,13 +30,18 @@ def cards_of(
     view: str,
     log: bool,
 ) -> list[Card]:
-    """By size and over time, where the time goes, why, what it is worth, and what differs."""
-    if chosen.unit == "epoch":
+    """By size and over time, where the time goes, why, what it is worth, and what differs.
+
+    An arm whose source states no single times has nothing over time, and no parts.
+    """
+    if not has_series(chosen):
+        cards = _of_stated(chosen, pairs, machines)
+    elif chosen.unit == "epoch":
         cards = _of_training(chosen, pairs, machines, view, log)
     else:
         cards = _of_inference(chosen, pairs, machines)
     stepped = with_stored_steps(chosen, store)
-    if not chosen.workload.is_function:  # it has no parts
+    if has_series(chosen) and not chosen.workload.is_function:  # it has no parts
         cards.append(partial(parts_card, stepped))
     # The matrix is of one batch size and one variant: those of the chosen pair.
     alike = [pair for pair in pairs if like(pair.candidate.runs[0].run, chosen)]
@@ -48,14 +54,22 @@ def cards_of(
     if len(alike) > 1 or failed:
         cards.append(partial(matrix_card, chosen, alike, failed, machines))
     if "side" not in chosen.axis:  # equal arms are worth nothing
-        cards.append(partial(diagnosis_card, stepped, store))
+        if has_series(chosen):
+            cards.append(partial(diagnosis_card, stepped, store))
         cards.append(partial(_worth, chosen))
-    if chosen.unit == "epoch":
+    if chosen.unit == "epoch" and has_series(chosen):
         cards.append(partial(charts.epochs_card, chosen, log))
         if charts.has_loss(chosen):
             cards.append(partial(charts.loss_card, chosen, left_out, log))
     cards.append(partial(facts_card, chosen))
     return cards
+
+
+def _of_stated(
+    chosen: Comparison, pairs: Sequence[Comparison], machines: Sequence[str]
+) -> list[Card]:
+    several = len(charts.of_any_size(chosen, pairs)) > 1
+    return [partial(charts.speedup_card, chosen, pairs, machines)] if several else []
 
 
 def _worth(chosen: Comparison) -> None:

@@ -8,9 +8,11 @@ from functools import partial
 
 import streamlit as st
 
+from bench_core.cause import Cause
 from bench_core.comparison import LONG_RUN, Comparison
 from bench_core.diagnosis import diagnose
 from bench_core.machines import Across
+from bench_core.pair_figures import has_series
 from bench_core.pairing import Comparisons
 from bench_core.planner import worth
 from bench_core.report import report_html
@@ -65,7 +67,9 @@ def report_of(
     """
     with Store() as store:
         prices = store.prices()
-        causes = diagnose(with_stored_steps(chosen, store), others_of(chosen, store))
+        causes: Sequence[Cause] = ()
+        if has_series(chosen):  # a stated time has no parts to look into
+            causes = diagnose(with_stored_steps(chosen, store), others_of(chosen, store))
     # Equal arms are worth nothing.
     value = None if "side" in chosen.axis else worth(chosen, *plan)
     return report_html(
