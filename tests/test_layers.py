@@ -22,8 +22,8 @@ LAYERS = (
     {"device_names", "variant_words"},
     {"events", "source", "table_file", "graph"},
     {"run", "captured", "epoch_columns", "column_roles"},
-    {"stats", "imported", "kernel_costs", "graph_dot"},
-    {"measured", "correlation", "graph_svg"},
+    {"stats", "imported", "kernel_costs", "graph_picture", "graph_layout", "capture_changes"},
+    {"measured", "correlation", "graph_dot", "graph_svg"},
     {"comparison"},
     {"pairing", "capabilities", "geomeans"},
     {"store_rows"},
@@ -47,6 +47,7 @@ LAYERS = (
     {"claim_trends"},
     {"judging"},
     {"figures", "iteration_figures", "latency_figures", "loss_figure", "parts_figure"},
+    {"phase_figure"},
     {"chart_titles"},
     {"pair_figures"},
     {"report", "terminal"},
@@ -68,6 +69,7 @@ DRAWING = {
         "loss_figure",
         "pair_figures",
         "parts_figure",
+        "phase_figure",
         "report",
     )
 }
