@@ -45,7 +45,7 @@ def label_fields(store: Store, looks: Sequence[Look], key: str) -> dict[Machine,
     wanted: dict[Machine, str] = {}
     if not files:
         return wanted
-    with st.grid(3, min_column_width=240):
+    with st.grid(3, min_column_width=240, vertical_alignment="bottom"):
         for machine, file in files.items():
             shown = _label_here(machine, here)
             place = places.index(shown) if shown in places else len(places)

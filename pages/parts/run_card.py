@@ -19,7 +19,7 @@ from bench_core.inference_tables import MADE_BY
 from bench_core.measured import Arm, Measured
 from bench_core.pairing import NOT_STATED
 from bench_core.run import Run
-from bench_core.spec import COMPILES, EXECUTION_WORDS
+from bench_core.spec import COMPILES, EXECUTION_WORDS, Measurement
 from bench_core.units import bytes_text, count_text, counted, rate_text, seconds_text
 from pages.parts.comparison_words import parity_text
 from pages.parts.doubt_words import doubt_line
@@ -28,7 +28,7 @@ from pages.parts.text import plain
 
 CHART_HEIGHT = 220
 # Which fields of the workload a line of the specification tells, for sources that lack them.
-TELLS = {
+TELLS: dict[str, tuple[str, ...]] = {
     "Data": ("dataset", "samples", "image_size"),
     "Pipeline": ("pipeline", "loader_workers"),
     "Steps an epoch": ("samples", "drop_last"),
@@ -39,6 +39,8 @@ TELLS = {
     "Precision": ("precision",),
     "Memory layout": ("memory_layout",),
 }
+# How a run is measured here: no fact of one that was measured by something else.
+OF_THIS_PROGRAM = ("Epochs", "Asked for")
 
 
 def run_card(one: Measured) -> None:
@@ -87,7 +89,8 @@ def run_card(one: Measured) -> None:
                     if run.unstated
                     else "Measure it again"
                 )
-                st.code(run.spec.command, language="bash", wrap_lines=True)
+                spec = run.spec.changed(measurement=Measurement()) if run.stated else run.spec
+                st.code(spec.command, language="bash", wrap_lines=True)
             if one.unit == "iteration" and one.epochs:
                 st.caption("Latencies")
                 _pairs(dict(latencies(one)), "Percentiles of the latencies, and the first answer")
@@ -220,7 +223,7 @@ def effective(run: Run) -> Iterator[tuple[str, str]]:
     work, variant = run.spec.workload, run.spec.variant
     env, activity, prepared = run.environment, run.activity, run.prepared
     yield "Execution", plain(EXECUTION_WORDS[variant.execution])
-    if variant.execution in COMPILES:
+    if variant.execution in COMPILES and not run.stated:
         yield "Cache", _cache(run, activity)
     if activity and variant.execution in COMPILES:
         frames = f"{activity.frames_compiled} of {activity.frames_total}"
@@ -334,6 +337,8 @@ def environment(run: Run) -> Iterator[tuple[str, str]]:
 def specification(run: Run) -> Iterator[tuple[str, str]]:
     """What was measured; of an imported run only what its source states."""
     for name, words in _specification(run):
+        if run.stated and name in OF_THIS_PROGRAM:
+            continue
         lacking = any(field in run.unstated for field in TELLS.get(name, ()))
         yield name, NOT_STATED if lacking else words
 

@@ -29,6 +29,7 @@ STATUS_COLORS = {
 MACHINE_COLORS = ("blue", "violet", "yellow", "#0F9577", "#6A5ACD")
 SPARK_TOP = 2.5
 ROWS_WITHOUT_SCROLLING = 15
+SHORT_NAME = 16
 EMPTY_CELL = float("nan")
 
 
@@ -80,7 +81,9 @@ def run_table(
                 options=list(machines),
                 color=[MACHINE_COLORS[at % len(MACHINE_COLORS)] for at in range(len(machines))],
             ),
-            "Model": st.column_config.TextColumn(width=88),
+            "Model": st.column_config.TextColumn(
+                width=88 if frame["Model"].str.len().max() < SHORT_NAME else 150
+            ),
             "Variant": st.column_config.MultiselectColumn(
                 width=120,
                 options=variants,

@@ -9,6 +9,7 @@ import streamlit as st
 
 from bench_core.imported import Question
 from bench_core.imports import Look
+from bench_core.spec import Variant, variant_argument
 from bench_core.units import count_text, counted
 from pages.parts.machine_labels import label_choices
 from pages.parts.run_table import EMPTY_CELL, MACHINE_COLORS
@@ -16,6 +17,16 @@ from pages.parts.text import plain
 
 STATE_COLORS = {"ready": "green", "known": "gray", "refused": "red"}
 LEFT_OUT = "ignore"
+MODES = ("reduce-overhead", "max-autotune")
+# By the argument that names a variant, what is shown for it; any other argument can be typed.
+USUAL_VARIANTS = {
+    variant_argument(variant): variant.name
+    for variant in (
+        Variant(),
+        *(Variant(execution="compile", mode=mode) for mode in (None, *MODES)),
+    )
+}
+NAMES = {**USUAL_VARIANTS, LEFT_OUT: "left out"}
 
 
 def open_questions(look: Look, answers: Mapping[str, str]) -> list[Question]:
@@ -39,9 +50,9 @@ def preview_table(
         height="content" if len(looks) <= 12 else 460,
         alt="The files, what each is read as, what it would bring, and what is wrong or asked",
         column_config={
-            "File": st.column_config.TextColumn(width=180, pinned=True),
+            "File": st.column_config.TextColumn(width=220, pinned=True),
             "State": st.column_config.MultiselectColumn(
-                width=104,
+                width=114,
                 options=states,
                 color=[STATE_COLORS.get(state, "yellow") for state in states],
             ),
@@ -59,7 +70,7 @@ def preview_table(
                 options=labels,
                 color=[MACHINE_COLORS[at % len(MACHINE_COLORS)] for at in range(len(labels))],
             ),
-            "Note": st.column_config.TextColumn(width=330),
+            "Note": st.column_config.TextColumn(width=290),
         },
     )
     # The way out in full: a cell of the table cuts it off.
@@ -89,7 +100,8 @@ def _row(look: Look, chip: str) -> dict[str, object]:
         "New runs": EMPTY_CELL if nothing else look.new,
         "Known": EMPTY_CELL if nothing else look.known,
         "Machines": [label for _, label in look.machines],
-        "Note": look.note,
+        # The questions themselves stand below.
+        "Note": "say below what no column states" if look.state == "asks" else look.note,
     }
 
 
@@ -109,12 +121,15 @@ def ask(
         st.expander(f"**{plain(look.file)}** :gray[{words}]", expanded=bool(asked)),
         st.form(f"{key}_ask", border=False, enter_to_submit=False),
     ):
-        with st.grid(3, min_column_width=240):
+        with st.grid(3, min_column_width=240, vertical_alignment="bottom"):
             for question in told or left_out:
                 said[question.key] = _field(question, answers, machines, key)
         if told and left_out:
             words = f"{counted(len(left_out), 'column')} left out"
-            with st.expander(words, type="compact"), st.grid(3, min_column_width=240):
+            with (
+                st.expander(words, type="compact"),
+                st.grid(3, min_column_width=240, vertical_alignment="bottom"),
+            ):
                 for question in left_out:
                     said[question.key] = _field(question, answers, machines, key)
         pressed = st.form_submit_button(
@@ -127,24 +142,23 @@ def _field(
     question: Question, answers: Mapping[str, str], machines: Sequence[str], key: str
 ) -> str:
     value = answers.get(question.key) or question.suggestion
-    key = f"{key}_{question.key}"
-    label = plain(question.text)
-    if question.choices:
-        choices = list(question.choices)
-        index = choices.index(value) if value in choices else None
-        return st.selectbox(label, choices, index=index, placeholder="Choose", key=key) or ""
-    if question.key == "machine":
+    kind = question.key.split(":")[0]
+    choices = list(question.choices)
+    if kind == "machine":
         choices = label_choices(value, machines=machines)
-        index = 0 if value else None
-        return (
-            st.selectbox(
-                label,
-                choices,
-                index=index,
-                placeholder="Choose, or type a label",
-                accept_new_options=True,
-                key=key,
-            )
-            or ""
-        ).strip()
-    return st.text_input(label, value=value or "", key=key).strip()
+    elif kind in ("variant", "arm") and not choices:
+        usual = (*USUAL_VARIANTS, *([LEFT_OUT] if kind == "arm" else []))
+        choices = list(dict.fromkeys([*filter(None, (value,)), *usual]))
+    label, key = plain(question.text), f"{key}_{question.key}"
+    if not choices:
+        return st.text_input(label, value=value or "", key=key).strip()
+    said = st.selectbox(
+        label,
+        choices,
+        index=choices.index(value) if value in choices else None,
+        format_func=lambda choice: NAMES.get(choice, choice),
+        placeholder="Choose" if question.choices else "Choose, or type another",
+        accept_new_options=not question.choices,
+        key=key,
+    )
+    return (said or "").strip()
