@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from operator import ne
 
 from bench_core.comparison import EAGER, Comparison
 from bench_core.measured import Arm, Measured
@@ -56,16 +58,13 @@ class Axis:
     @property
     def baseline_name(self) -> str:
         """Empty where the first arm measured is the baseline."""
-        return self._arm(self.baseline, (), EAGER).name if self.baseline else ""
-
-    def _arm(self, setting: Setting, runs: Sequence[Measured], variant: Variant) -> Arm:
-        found = dict(setting).get("variant", variant)
-        assert isinstance(found, Variant)
-        return Arm(found, tuple(runs), () if self.names == ("variant",) else setting)
+        return self.arm(self.baseline, ()).name if self.baseline else ""
 
     def arm(self, setting: Setting, runs: Sequence[Measured]) -> Arm:
-        """The arm that those runs are. Needs one run at least."""
-        return self._arm(setting, runs, runs[0].run.spec.variant.arm)
+        """The arm that those runs are."""
+        found = dict(setting).get("variant") or (runs[0].run.spec.variant.arm if runs else EAGER)
+        assert isinstance(found, Variant)
+        return Arm(found, tuple(runs), () if self.names == ("variant",) else setting)
 
 
 def setting_of(spec: RunSpec, names: Sequence[str]) -> Setting:
@@ -82,10 +81,11 @@ Floors = Mapping[tuple[str, str, str], float]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Runs that took part in no ratio, and why."""
+    """Runs that took part in no ratio, and why. `kind` is the reason without its figures."""
 
     runs: tuple[Run, ...]
     reason: str
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,23 @@ class Comparisons:
             alike.setdefault((first.title, first.machine, left.reason), []).extend(left.runs)
         return [(*told, runs) for told, runs in alike.items()]
 
+    @property
+    def left_out_kinds(self) -> dict[str, list[LeftOut]]:
+        """What was left out by kind of reason, the kind with the most runs first."""
+        kinds: dict[str, list[LeftOut]] = {}
+        for left in self.left_out:
+            kinds.setdefault(left.kind or left.reason, []).append(left)
+        by_size = sorted(kinds, key=lambda kind: -sum(len(left.runs) for left in kinds[kind]))
+        return {kind: kinds[kind] for kind in by_size}
+
+
+# A cell's conditions, as items in their order.
+Conditions = tuple[tuple[str, object], ...]
+# Its runs, by the number that `_Settings` gives an arm's setting.
+Cell = dict[int, list[Measured]]
+# Of so many cells of one model on one device the nearest is looked for.
+MOST_NEIGHBOURS = 20
+
 
 def comparisons(
     measured: Iterable[Measured], axis: Axis = USUAL, floors: Floors | None = None
@@ -115,28 +132,40 @@ def comparisons(
     runs = sorted(measured, key=lambda one: one.run.number)
     if floors is None:
         floors = noise_floors(runs)
-    cells: dict[tuple[object, ...], dict[Setting, list[Measured]]] = defaultdict(dict)
+    cells: dict[Conditions, Cell] = defaultdict(dict)
     left_out: list[LeftOut] = []
+    settings = _Settings(axis.names)
     for one in runs:
         reason = _useless(one)
         if reason:
             left_out.append(LeftOut((one.run,), reason))
             continue
         cell = cells[tuple(_conditions(one.run, axis).items())]
-        cell.setdefault(setting_of(one.run.spec, axis.names), []).append(one)
+        cell.setdefault(settings.of(one.run.spec), []).append(one)
     pairs = []
-    for cell in cells.values():
-        arms = {setting: axis.arm(setting, ones) for setting, ones in cell.items()}
-        baseline = arms.get(axis.baseline) if axis.baseline else next(iter(arms.values()))
-        if baseline is None:
-            for arm in arms.values():
-                reason = f"no {axis.baseline_name} run of the same workload on the same machine"
-                left_out.append(LeftOut(tuple(m.run for m in arm.runs), reason))
+    neighbours = _neighbours(cells)
+    wanted = settings.number(axis.baseline) if axis.baseline else None
+    for conditions, cell in cells.items():
+        near = neighbours[_place(conditions)]
+        base = next(iter(cell)) if wanted is None else wanted
+        if base not in cell:
+            nearest = _nearest(conditions, near, lambda other, base=base: base in other)
+            what = f"no {axis.baseline_name} run of the same workload"
+            left_out += [
+                _without_partner(ones, what, "on the same machine", conditions, nearest)
+                for ones in cell.values()
+            ]
             continue
+        arms = {number: axis.arm(settings.known[number], ones) for number, ones in cell.items()}
+        baseline = arms[base]
         if len(arms) == 1:
-            other = "variant" if axis.names == ("variant",) else "arm"
-            reason = f"no other {other} than {baseline.name} of the same workload on this machine"
-            left_out.append(LeftOut(tuple(m.run for m in baseline.runs), reason))
+            nearest = _nearest(conditions, near, lambda other, base=base: {*other} - {base})
+            kind = "variant" if axis.names == ("variant",) else "arm"
+            what = f"no other {kind} than {baseline.name} of the same workload"
+            left_out.append(
+                _without_partner(baseline.runs, what, "on this machine", conditions, nearest)
+            )
+            continue
         wrong = baseline.parity
         if wrong and wrong.verdict == "differs":
             every = tuple(m.run for arm in arms.values() for m in arm.runs)
@@ -155,6 +184,91 @@ def comparisons(
     pairs.sort(key=lambda pair: pair.candidate.runs[0].run.number)
     left_out += _beside_pairs(pairs)
     return Comparisons(tuple(pairs), tuple(left_out))
+
+
+class _Settings:
+    """Every setting once, and its number: variants are slow to make and to hash."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.known: list[Setting] = []
+        self.numbers: dict[Setting, int] = {}
+        self.of_values: dict[object, int] = {}
+
+    def number(self, setting: Setting) -> int:
+        if setting not in self.numbers:
+            self.numbers[setting] = len(self.known)
+            self.known.append(setting)
+        return self.numbers[setting]
+
+    def of(self, spec: RunSpec) -> int:
+        facts = (vars(spec.workload), vars(spec.measurement))
+        values = tuple(next((of[name] for of in facts if name in of), None) for name in self.names)
+        key = (values, repr(vars(spec.variant)) if "variant" in self.names else "")
+        if key not in self.of_values:
+            self.of_values[key] = self.number(setting_of(spec, self.names))
+        return self.of_values[key]
+
+
+# Why a run has no partner
+
+
+def _place(conditions: Conditions) -> tuple[object, ...]:
+    """The model, the machine and the device, as far as they are conditions."""
+    return tuple(item for item in conditions if item[0] in ("model", "machine", "device"))
+
+
+def _neighbours(
+    cells: Mapping[Conditions, Cell],
+) -> Mapping[tuple[object, ...], list[tuple[Conditions, Cell]]]:
+    """The cells by their place."""
+    found = defaultdict(list)
+    for conditions, cell in cells.items():
+        found[_place(conditions)].append((conditions, cell))
+    return found
+
+
+def _nearest(
+    conditions: Conditions,
+    near: Sequence[tuple[Conditions, Cell]],
+    fits: Callable[[Cell], object],
+) -> Conditions | None:
+    """The cell that differs in the fewest facts, of those that fit."""
+    fitting = (other for other, cell in near if other is not conditions and fits(cell))
+    return min(
+        islice(fitting, MOST_NEIGHBOURS),
+        key=lambda other: sum(map(ne, conditions, other)),
+        default=None,
+    )
+
+
+def _without_partner(
+    runs: Sequence[Measured],
+    what: str,
+    where: str,
+    conditions: Conditions,
+    nearest: Conditions | None,
+) -> LeftOut:
+    """`no eager run of the same workload: batch_size is 256 here, 1024 there`."""
+    these = tuple(m.run for m in runs)
+    if nearest is None:
+        return LeftOut(these, f"{what} {where}")
+    differ = _unlike(dict(conditions), dict(nearest))
+    # As many samples as the batch holds are no other difference than the batch.
+    if "batch_size" in differ and differ.get("samples") == differ["batch_size"]:
+        del differ["samples"]
+    told = "; ".join(
+        f"{name} is {_told(ours)} here, {_told(theirs)} there"
+        for name, (ours, theirs) in differ.items()
+    )
+    kind = f"{what}: {', '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}"
+    return LeftOut(these, f"{what}: {told}", kind)
+
+
+def _told(value: object) -> str:
+    if isinstance(value, Variant):
+        return value.name
+    return NOT_STATED if value is None else str(value)
 
 
 def _useless(one: Measured) -> str:
@@ -295,9 +409,10 @@ def _compiled_nothing(run: Run) -> bool:
 
 def _conditions(run: Run, axis: Axis = USUAL) -> dict[str, object]:
     """All that must agree before a ratio is formed, by the name a person is told."""
-    conditions: dict[str, object] = dict(run.spec.workload)
+    conditions: dict[str, object] = {**vars(run.spec.workload)}
     conditions["unit"] = run.spec.workload.unit  # no axis frees it: an epoch is no call
-    conditions["variant"] = run.spec.variant.arm
+    if "variant" not in axis.names:
+        conditions["variant"] = run.spec.variant.arm
     conditions["device"] = run.spec.device
     if run.environment:
         conditions["machine"] = (run.environment.machine, run.environment.machine_id)
@@ -323,7 +438,12 @@ def differences(
     By name the candidate's value and the baseline's. A fact that neither source states agrees; one
     that only one of them states differs.
     """
-    ours, theirs = _conditions(candidate, axis), _conditions(baseline, axis)
+    return _unlike(_conditions(candidate, axis), _conditions(baseline, axis))
+
+
+def _unlike(
+    ours: Mapping[str, object], theirs: Mapping[str, object]
+) -> dict[str, tuple[object, object]]:
     return {
         name: (ours.get(name), theirs.get(name))
         for name in {**theirs, **ours}
