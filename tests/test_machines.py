@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from bench_core.chart_frame import machine_styles
 from bench_core.geomeans import Place
 from bench_core.machine_tables import as_json, tables
 from bench_core.machine_words import (
@@ -28,6 +29,7 @@ from bench_core.machine_words import (
 )
 from bench_core.machines import Across, across, ahead, cheapest, fastest, rate, starts_known
 from bench_core.measured import Measured, measure
+from bench_core.pair_figures import MachinePoint, dots_by_machine
 from bench_core.pairing import Axis, comparisons
 from bench_core.source import Stated
 from bench_core.spec import Rung
@@ -506,3 +508,41 @@ def test_rows_of_one_model_are_told_apart(store):
     assert conditions(shown.rows[:1]) == [""]
     assert shown.rows[0].workload.memory_layout == "channels_last"
     assert COMPILE.name in shown.rows[0].candidates
+
+
+# The chart
+
+
+def test_a_chart_has_a_colour_a_machine_and_tells_first_looks_and_baselines():
+    points = [
+        MachinePoint("resnet18", "T4", 10.0, "compile 10.0 s"),
+        MachinePoint("resnet18", "T4", 20.0, "eager 20.0 s", pale=True),
+        MachinePoint("resnet18", "A100", 2.0, "compile 2.0 s", hollow=True),
+        MachinePoint("<b>", "CPU", 900.0, "compile 900 s"),
+    ]
+    styles = machine_styles(MACHINES)
+    figure = dots_by_machine(points, styles, suffix=" s")
+    drawn = [(trace.name, trace.marker.color, list(trace.marker.symbol)) for trace in figure.data]
+    t4, a100, cpu = (styles[name] for name in MACHINES)
+    assert drawn == [
+        ("T4", t4.color, [t4.symbol]),
+        ("T4", t4.color, [t4.symbol]),
+        ("A100", a100.color, [f"{a100.symbol}-open"]),
+        ("CPU", cpu.color, [cpu.symbol]),
+    ]
+    assert [trace.showlegend for trace in figure.data] == [False, True, True, True]
+    assert figure.layout.xaxis.type == "log"
+    assert list(figure.layout.yaxis.ticktext) == ["resnet18", "&lt;b&gt;"]
+    low, high = figure.layout.xaxis.range
+    assert 10**low < 2.0 and 10**high > 900.0
+
+
+def test_a_chart_of_ratios_holds_its_intervals_and_the_line_at_one():
+    points = [MachinePoint("resnet18", "T4", 1.2, "compile 1.2×", 1.1, 1.3)]
+    figure = dots_by_machine(points, machine_styles(MACHINES), suffix="×", line_at=1.0)
+    [trace] = figure.data
+    assert trace.error_x.array[0] == pytest.approx(0.1)
+    assert trace.error_x.arrayminus[0] == pytest.approx(0.1)
+    assert any(line.x0 == line.x1 == 1.0 for line in figure.layout.shapes)
+    low, high = figure.layout.xaxis.range
+    assert 10**low < 1.0 and 10**high > 1.3

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from bench_core.machines import across
+from bench_core.pairing import comparisons
 from bench_core.store import Store
+from pages.parts.report_button import report_of
 from tests.driven_pages import button, labels, opened, said, table, words
-from tests.planted import EAGER, SHAPES, Shape, plant_run, planted_experiment
+from tests.planted import EAGER, SHAPES, Shape, measured_in, plant_run, planted_experiment
 
 # The CPU runs what the others run, and slowly.
 WITH_CPU = {
@@ -152,6 +155,22 @@ def test_machines_without_a_pair_have_their_seconds(store):
     assert "Nothing to compare yet" in words(at)
     assert "resnet101, batch 16: fastest on A100 with eager, 6." in said(at)
     assert "Speedup" not in at.segmented_control(key="across").options
+
+
+def test_the_report_holds_the_same_tables(three):
+    three.set_price("planted-t4", 0.35)
+    three.rename_machine("planted-a100", "A100", "<b>A100</b>")
+    measured = measured_in(three)
+    found = comparisons(measured)
+    shown = across(found, measured, three.machines())
+    html = report_of(found, found.pairs[0], three.machines(), "", (100, 1, False), shown, 200)
+    part = html[html.index("<h2>Across machines</h2>") : html.index("<h2>Charts")]
+    assert "CPU: failed: out of memory" in part
+    assert "200 epochs with start-up" in part
+    assert "&lt;b&gt;A100&lt;/b&gt; is the fastest for both workloads" in part
+    assert "<b>" not in part
+    alone = report_of(found, found.pairs[0], three.machines(), "", (100, 1, False))
+    assert "Across machines" not in alone
 
 
 def test_a_label_from_a_file_is_no_markdown(three):
