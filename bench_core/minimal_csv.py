@@ -266,9 +266,8 @@ def _name_of(table: TableFile, row: Row, at: Places, device: str) -> str | None:
                 return text
             if device_of(device) != "cpu":
                 return short_name(text)
-    return (
-        short_name(device) if is_name(device) and device_of(device) not in (None, "cpu") else None
-    )
+    nameless = not is_name(device) or device_of(device) == "cpu"
+    return None if nameless else short_name(device)
 
 
 def _add(
