@@ -107,6 +107,8 @@ class TableFile:
                     if line <= self.header_line or not any(cells):
                         continue
                     if len(cells) != width:
+                        if not any(map(str.strip, cells)):
+                            continue
                         _fit(cells, width, line)
                     for place in nameless:
                         _check_nameless(cells[place], place, line)
