@@ -25,6 +25,8 @@ from bench_core import (
     doctor,
     estimates,
     events,
+    file_imports,
+    minimal_csv,
     pairing,
     presets,
     result_csv,
@@ -553,6 +555,52 @@ def export(
         if steps_file:
             count = _write_steps(store, runs, steps_file)
             click.echo(f"{steps_file}: {counted(count, 'step')}", err=True)
+
+
+@main.command(name="import")
+@click.argument("files", metavar="FILE...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--set",
+    "said",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What no column states, or another value than the suggestion that is taken otherwise: "
+    "machine=T4, precision=bf16, variant=compile, unit=ms, 'arm:COLUMN=eager', "
+    "'column:COLUMN=ignore'. May be given several times.",
+)
+@click.option("--json", "as_json", is_flag=True)
+@click.option("--template", is_flag=True, help="Write an example to fill in, and import nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would be imported, and store nothing.")
+def import_files(
+    files: tuple[Path, ...], said: tuple[str, ...], as_json: bool, template: bool, dry_run: bool
+) -> None:
+    """Take in results: of this dashboard, of other tools, or a table of times.
+
+    Each file whole or not at all. Exit code 1: a file was refused.
+    """
+    if template:
+        click.echo(minimal_csv.TEMPLATE, nl=False)
+        return
+    if not files:
+        raise click.UsageError("name a file, or take --template for an example to fill in")
+    answers = {}
+    for text in said:
+        key, equals, value = text.partition("=")
+        if not (key and equals and value):
+            raise click.UsageError(f"--set must be KEY=VALUE, got {text!r}")
+        answers[key] = value
+    outcomes = []
+    with Store() as store:
+        try:
+            for outcome in file_imports.bring(store, files, answers, dry_run):
+                outcomes.append(outcome)
+                if not as_json:
+                    click.echo("\n".join(outcome.lines))
+        except file_imports.NothingAsks as error:
+            raise click.UsageError(str(error)) from None
+    if as_json:
+        click.echo(json.dumps([outcome.to_json() for outcome in outcomes], indent=2))
+    sys.exit(1 if any(outcome.state == "refused" for outcome in outcomes) else 0)
 
 
 @main.command()

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from bench_core.device_names import device_of
 from bench_core.file_words import PRECISIONS, TASKS, Fact
-from bench_core.spec import SpecError, Workload, parse_variant
+from bench_core.spec import Workload
 from bench_core.table_file import TableFile, not_known, shortened
 
 IGNORE = "ignore"
@@ -39,12 +40,7 @@ BESIDES = {
     "total", "sum", "count", "unit", "load", "loading", "warmup", "start", "end", "created",
 }  # fmt: skip
 COUNTERS = {"index", "id", "unnamed", "run", "repeat", "seed", "count", "report", "line", "row"}
-DEVICES = {"cpu": "cpu", "cuda": "cuda:0", "gpu": "cuda:0", "mps": "mps"}
 TASK_WORDS = {**TASKS, "forward-only": "infer", "forward_only": "infer", "fwd": "infer"}
-VARIANTS = {
-    **dict.fromkeys(("eager", "false", "baseline", "no", "0"), "eager"),
-    **dict.fromkeys(("compile", "compiled", "true", "dynamo", "inductor", "yes", "1"), "compile"),
-}
 
 
 @dataclass(slots=True)
@@ -141,24 +137,8 @@ def precision_of(text: str) -> str | None:
     return PRECISIONS.get(text.lower().removeprefix("torch."))
 
 
-def device_of(text: str) -> str | None:
-    text = text.lower()
-    return text if re.fullmatch(r"cuda:\d+", text) else DEVICES.get(text)
-
-
 def task_of(text: str) -> str | None:
     return TASK_WORDS.get(text.lower())
-
-
-def variant_text_of(text: str) -> str | None:
-    """What a cell of a column of variants seems to mean."""
-    if known := VARIANTS.get(text.lower()):
-        return known
-    try:
-        parse_variant(text)
-    except SpecError:
-        return None
-    return text
 
 
 def plain_text(text: str) -> str:

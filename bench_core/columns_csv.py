@@ -23,7 +23,6 @@ from bench_core.column_roles import (
     Column,
     arm_in,
     columns_of,
-    device_of,
     is_time,
     plain_text,
     precision_of,
@@ -31,9 +30,9 @@ from bench_core.column_roles import (
     shown,
     task_of,
     unit_in,
-    variant_text_of,
     words_of,
 )
+from bench_core.device_names import device_of, short_name
 from bench_core.doubts import SYNCHRONISED
 from bench_core.file_words import Fact, facts_of
 from bench_core.foreign_run import (
@@ -50,8 +49,9 @@ from bench_core.imported import Answers, Family, ImportedRun, Question, settled
 from bench_core.source import Stated
 from bench_core.spec import COMPILES, SpecError, Variant, Workload
 from bench_core.table_file import BadFile, TableFile
+from bench_core.variant_words import plainly, suggestion
 
-TITLE = "a table of times"
+KEY, TITLE = "columns", "a table of times"
 COLUMN, ARM, VARIANT = "column:", "arm:", "variant:"
 STEP_IS_EPOCH = "times are taken as those of single steps: an epoch is one step here"
 # Rows that are single epochs or calls are no results of whole runs.
@@ -185,7 +185,7 @@ def _meanings(column: Column) -> list[Question]:
         Question(
             VARIANT + text,
             f"Which variant is {text!r} of the column {column.header}?",
-            variant_text_of(text),
+            plainly(text) or suggestion(text),
             why="as it reads",
         )
         for text in column.values
@@ -208,7 +208,7 @@ class Mapped:
 
 def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
     mapped = _mapped(table, answers)
-    runs, places = ForeignRuns(table, TITLE), cells_of(table)
+    runs, places = ForeignRuns(table, KEY), cells_of(table)
     for row in table.rows():
         cells = Cells(table, row, places)
         timed = list(_timed(mapped, cells))
@@ -303,17 +303,18 @@ def _run(
     if variant.cache:
         inferred["cache"] = "not stated: taken as cold"
     machine = mapped.one("machine")
+    device_name = plain_text(cells.needed(machine)) if machine else None
     torch = mapped.one("torch")
     text = mapped.one("variant")
     return runs.run(
         cells.row.line,
-        plain_text(cells.needed(machine)) if machine else said["machine"],
+        short_name(device_name) if device_name else said["machine"],
         device,
         variant,
         workload,
         stated,
         environment={
-            "device_name": plain_text(cells.needed(machine)) if machine else None,
+            "device_name": device_name,
             "torch": cells.text(torch) if torch else said["torch"],
             "threads": cells.whole("threads") if "threads" in mapped.roles else None,
         },
@@ -369,4 +370,4 @@ def _workload(mapped: Mapped, cells: Cells, task: str | None) -> dict[str, Any]:
     return found
 
 
-FAMILY = Family("columns", TITLE, missing, questions, read)
+FAMILY = Family(KEY, TITLE, missing, questions, read)

@@ -29,7 +29,7 @@ from bench_core.source import Stated
 from bench_core.spec import Variant
 from bench_core.table_file import BadFile, TableFile
 
-TITLE = "PyTorch's dynamo runner"
+KEY, TITLE = "dynamo", "PyTorch's dynamo runner"
 NEEDED = ("dev", "name", "batch_size", "speedup", "abs_latency")
 NAME = re.compile(
     r"(?P<backend>[a-z0-9_]+?)_(?P<suite>torchbench|huggingface|timm_models|timm)_"
@@ -118,7 +118,7 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
         inferred["samples"] = STEP_IS_EPOCH
     compiled = variant_of(said["variant"])
     places = cells_of(table)
-    runs = ForeignRuns(table, TITLE)
+    runs = ForeignRuns(table, KEY)
     for row in table.rows():
         yield from _pair(runs, Cells(table, row, places), said, inferred, compiled)
 
@@ -210,4 +210,4 @@ def _activity(cells: Cells, start: float | None) -> Activity | None:
     )
 
 
-FAMILY = Family("dynamo", TITLE, missing, questions, read)
+FAMILY = Family(KEY, TITLE, missing, questions, read)

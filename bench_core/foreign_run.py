@@ -29,9 +29,9 @@ from bench_core.spec import (
     SpecError,
     Variant,
     Workload,
-    parse_variant,
 )
 from bench_core.table_file import BadFile, Row, TableFile, not_known, shortened
+from bench_core.variant_words import variant_named
 
 NOT_STATED = "not stated"
 # Nothing that a run takes or holds comes near it, in seconds or in bytes.
@@ -68,12 +68,9 @@ def reasons(questions: Sequence[Question], said: Mapping[str, str]) -> dict[str,
 def variant_of(text: str) -> Variant:
     """What was said that rows or a column are. Raises BadFile."""
     try:
-        return parse_variant(text)
+        return variant_named(text)
     except SpecError as error:
-        raise BadFile(
-            f"{text!r} is no variant: {error}. It is eager, compile, or with arguments such as "
-            'compile:{"mode":"max-autotune"}'
-        ) from None
+        raise BadFile(str(error)) from None
 
 
 def model_of(name: str, suite: str = "") -> str:

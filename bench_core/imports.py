@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench_core import columns_csv, foreign_csv, minimal_csv, result_file
+from bench_core import columns_csv, foreign_csv, minimal_csv, result_file, step_file
 from bench_core.column_roles import is_time
 from bench_core.imported import Answers, Family, Imported, ImportedRun, Question, State
 from bench_core.store import Store
@@ -48,6 +48,10 @@ def family_of(table: TableFile) -> Family:
     """
     nearest = max(NAMED, key=lambda family: _share(family, table.header))
     lacking = nearest.missing(table.header)
+    if step_file.is_of(table.header):
+        raise BadFile(
+            "it holds single steps; import it together with the results file of the same export"
+        )
     for family in FAMILIES:
         if not family.missing(table.header) and (family in NAMED or len(lacking) > 1):
             return family
@@ -77,9 +81,8 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
             return Look(table.name, "known", note, before.family, before.rows, known=before.runs)
         found = family_of(table)
         questions = tuple(found.questions(table, answers))
-        open_ones = [q for q in questions if q.suggestion is None and not answers.get(q.key)]
-        if open_ones:
-            note = " ".join(question.text for question in open_ones)
+        if unanswered := open_questions(questions, answers):
+            note = " ".join(question.text for question in unanswered)
             return Look(table.name, "asks", note, found.title, questions=questions)
         known_ids = store.run_ids()
         counts: Counter[bool] = Counter()
@@ -112,26 +115,37 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
     )
 
 
-def take_in(store: Store, table: TableFile, answers: Answers | None = None) -> Imported:
+def open_questions(questions: Sequence[Question], answers: Answers) -> list[Question]:
+    """Those without which nothing can be read: nothing is suggested, and nothing was said."""
+    return [one for one in questions if one.suggestion is None and not answers.get(one.key)]
+
+
+def take_in(
+    store: Store,
+    table: TableFile,
+    answers: Answers | None = None,
+    steps: Sequence[TableFile] = (),
+) -> Imported:
     """Import a file whole: every run that is not here yet. BadFile, and nothing is stored.
 
     A file whose content was imported before brings nothing; nor does a run whose id is here.
+    `steps` are files of single steps of its runs.
     """
     answers = answers or {}
     before = store.import_of(table.sha256)
     if before is not None:
         return Imported(None, 0, before.runs)
     family = family_of(table)
-    unanswered = [
-        question
-        for question in family.questions(table, answers)
-        if question.suggestion is None and not answers.get(question.key)
-    ]
-    if unanswered:
+    if unanswered := open_questions(family.questions(table, answers), answers):
         raise BadFile(" ".join(question.text for question in unanswered))
-    return store.import_runs(table.name, table.sha256, family.title, runs(table, answers))
+    return store.import_runs(table.name, table.sha256, family.title, runs(table, answers, steps))
 
 
-def runs(table: TableFile, answers: Answers | None = None) -> Iterator[ImportedRun]:
+def runs(
+    table: TableFile, answers: Answers | None = None, steps: Sequence[TableFile] = ()
+) -> Iterator[ImportedRun]:
     """The runs of a file, without a store. Raises BadFile."""
-    return family_of(table).read(table, answers or {})
+    found = family_of(table).read(table, answers or {})
+    for of_steps in steps:
+        found = step_file.with_steps(found, of_steps)
+    return found

@@ -26,7 +26,7 @@ from bench_core.source import Stated
 from bench_core.spec import Task
 from bench_core.table_file import BadFile, TableFile
 
-TITLE = "timm's benchmark"
+KEY, TITLE = "timm", "timm's benchmark"
 TASKS: dict[Task, tuple[str, ...]] = {
     "infer": ("infer_step_time", "infer_batch_size", "infer_img_size"),
     "train": ("train_step_time", "train_batch_size", "train_img_size"),
@@ -63,7 +63,7 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
     inferred = reasons(asked, said)
     named = facts_of(table.name)
     places = cells_of(table)
-    runs = ForeignRuns(table, TITLE)
+    runs = ForeignRuns(table, KEY)
     tasks = [task for task, columns in TASKS.items() if set(columns) <= places.keys()]
     for row in table.rows():
         cells = Cells(table, row, places)
@@ -116,4 +116,4 @@ def _run(
     )
 
 
-FAMILY = Family("timm", TITLE, missing, questions, read)
+FAMILY = Family(KEY, TITLE, missing, questions, read)
