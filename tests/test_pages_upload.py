@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bench_core import imports
+from bench_core import imports, minimal_csv
 from bench_core.result_csv import write
 from bench_core.store import Store
 from bench_core.table_file import open_table
@@ -106,7 +106,7 @@ def test_a_refused_file_says_where_and_keeps_no_other_from_being_imported(store,
     rows = preview(at)
     assert rows["broken.csv"]["State"] == rows[HOSTILE]["State"] == ["refused"]
     assert str(rows["broken.csv"]["Note"]).startswith("line 3, column status: ")
-    assert "line 1: no schema has these columns. Nearest: " in said(at)
+    assert "no schema has these columns. Nearest: " in said(at)
     assert HOSTILE not in words(at) and HOSTILE in said(at)
     button(at, "Import 2 runs from 1 file").click().run()
     assert len(store.runs()) == 2
@@ -162,6 +162,20 @@ def test_what_no_column_states_is_asked_and_confirmed(store, written):
     assert preview(at)["remarks.csv"]["State"] == ["ready"]
     button(at, "Import 2 runs").click().run()
     assert len(store.runs()) == 2
+
+
+def test_a_variant_in_free_text_is_nothing_before_somebody_says_what_it_is(store):
+    rows = minimal_csv.TEMPLATE.replace("Example GPU", "T4")
+    at = uploaded({"t4.csv": rows.replace(",compile,", ",with **the** compiler,").encode()})
+    assert preview(at)["t4.csv"]["State"] == ["check 1 thing"]
+    assert "**the**" not in words(at)
+    button(at, "That is right").click().run()
+    assert preview(at)["t4.csv"]["State"] == ["check 1 thing"]
+    next(box for box in at.selectbox if "Which variant" in box.label).select("compile max-autotune")
+    button(at, "That is right").click().run()
+    button(at, "Import 2 runs from 1 file").click().run()
+    assert [run.spec.variant.mode for run in store.runs()] == [None, "max-autotune"]
+    assert {run.machine for run in store.runs()} == {"T4"}
 
 
 def test_cancel_clears_the_upload(store, written):
