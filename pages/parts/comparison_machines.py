@@ -144,7 +144,7 @@ def _left_out_button(across: Across) -> None:
 def _left_out_dialog(across: Across) -> None:
     """What the means leave out, what is missing where and why, and what machines differ in."""
     if sentences := left_out_sentences(across):
-        st.markdown(f"**Geometric means** {plain(' '.join(sentences))}")
+        st.markdown(f"**Geometric means:** {plain(' '.join(sentences))}")
     missing = incomplete(across)
     if missing:
         shown = missing[:MOST_MISSING]
