@@ -105,7 +105,11 @@ class Kernel(Frozen):
 
 
 class Phase(Frozen):
-    """One stretch of the first call. Phases follow or nest; `seconds` counts each moment once."""
+    """A component's stretch of the first call, counted from its start; it may come back later.
+
+    `seconds` are its own, without what stands within the stretch as another phase: the seconds of
+    all phases add up to the first call's.
+    """
 
     name: str
     began_seconds: float
@@ -210,6 +214,11 @@ class Capture(Frozen):
     @property
     def extern_calls(self) -> int:
         return sum(code.extern_calls for code in self.code)
+
+    @property
+    def decomposition_seconds(self) -> float:
+        """PrimTorch's part of AOTAutograd's time; measured while the graphs were captured."""
+        return sum(one.seconds for one in self.decompositions)
 
     @property
     def graph_breaks(self) -> int:

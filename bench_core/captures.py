@@ -17,49 +17,34 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
-import queue
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import psutil
-from pydantic import TypeAdapter
 
-from bench_core import events, kernel_costs
+from bench_core import capture_part
 from bench_core.captured import (
     PARTS,
-    Alternative,
     Capture,
-    CodeFile,
-    Cost,
-    Decomposition,
-    Frame,
     GraphFile,
     Kernel,
-    Missing,
     PartName,
-    Timeline,
 )
-from bench_core.child import child_environment, end_processes
-from bench_core.graph import Graph, Node
+from bench_core.graph import Graph
 from bench_core.paths import CHECKOUT, caches_dir, machine_lock, models_dir, settings
 from bench_core.spec import COMPILES, Frozen, Measurement, RunSpec, SpecError, Workload
 from bench_core.steering import locked
 
-PART_SECONDS = 1800.0
 POLL_SECONDS = 0.2
-_kernels: TypeAdapter[tuple[Kernel, ...]] = TypeAdapter(tuple[Kernel, ...])
 
 
 class CannotCapture(ValueError):
@@ -168,10 +153,7 @@ def read_graph(capture: Capture, file: GraphFile) -> Graph:
 
 def read_kernels(capture: Capture) -> tuple[Kernel, ...]:
     """In the order of their first call, graph by graph, forward before backward."""
-    try:
-        return _kernels.validate_json((folder_of(capture.key) / "kernels.json").read_bytes())
-    except OSError:
-        return ()
+    return capture_part.kernels_in(folder_of(capture.key))
 
 
 def read_file(capture: Capture, name: str) -> str:
@@ -268,7 +250,9 @@ def take(
                 with _turn_on_this_machine(partial(told, part, "waiting")):
                     if part == wanted[0]:
                         shutil.rmtree(cache, ignore_errors=True)
-                    capture = _take_part(capture, part, cache, told)
+                    capture = capture_part.taken(
+                        capture, part, folder_of(key), cache, partial(told, part)
+                    )
         finally:
             shutil.rmtree(cache, ignore_errors=True)
             (folder_of(key) / "state.json").unlink(missing_ok=True)
@@ -286,7 +270,7 @@ class _Teller:
     def __call__(self, part: PartName, phase: str) -> None:
         since = self.since.setdefault(part, time.time())
         now = State(part=part, phase=phase, since=since, pid=os.getpid(), created=self.created)
-        _write(self.file, now.to_json())
+        capture_part.write(self.file, now.to_json())
         if self.watch:
             self.watch(part, phase)
 
@@ -315,251 +299,6 @@ def _turn_on_this_machine(waiting: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _take_part(capture: Capture, part: PartName, cache: Path, told: _Teller) -> Capture:
-    """One process from its start to its end, and the capture with what it said."""
-    began = time.monotonic()
-    told(part, "starting")
-    taken = _Taken(capture, part)
-    mark = f"capture-{capture.key}"
-    spec = capture.spec
-    if part == "graphs":
-        # Every stage anew. All that is kept is which vector instructions the machine's compiler
-        # can use, which takes ten seconds to find out.
-        spec = spec.changed(variant=spec.variant.changed(cache="off"))
-        cache = folder_of("instructions")
-    environment = child_environment(spec, mark, cache)
-    with open(folder_of(capture.key) / "log.txt", "ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bench_core.measuring", "capture", part],
-            cwd=CHECKOUT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,
-        )
-    created = psutil.Process(process.pid).create_time()
-    try:
-        for line in _lines(process, spec.to_json(), began + PART_SECONDS):
-            if phase := taken.note(line):
-                told(part, phase)
-    except TimeoutError:
-        reason = f"the part {part} of the capture took more than {PART_SECONDS:.0f} s"
-        taken.fail(events.Failed(failure="timed out", reason=reason, phase=taken.phase))
-    finally:
-        end_processes(mark, process.pid, created)
-        process.wait()
-    if not taken.ended:
-        taken.fail(_ended_without_a_word(process.returncode, taken.phase))
-    return taken.keep(time.monotonic() - began)
-
-
-def _lines(process: subprocess.Popen[bytes], first: str, deadline: float) -> Iterator[bytes]:
-    """What the process says until it ends. Raises TimeoutError."""
-    assert process.stdin and process.stdout
-    said: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-    stream = process.stdout
-
-    def read_all() -> None:
-        for line in stream:
-            said.put(line)
-        said.put(None)
-
-    threading.Thread(target=read_all, daemon=True).start()
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(first.encode() + b"\n")
-        process.stdin.flush()
-    while True:
-        try:
-            line = said.get(timeout=POLL_SECONDS)
-        except queue.Empty:
-            if time.monotonic() > deadline:
-                raise TimeoutError from None
-            continue
-        if line is None:
-            return
-        yield line
-
-
-def _ended_without_a_word(code: int, phase: str) -> events.Failed:
-    if code == -signal.SIGKILL:
-        reason = (
-            "the capture process was killed; if nobody did that, memory ran out and the kernel "
-            "did: try a smaller batch or image"
-        )
-        return events.Failed(failure="killed", reason=reason, phase=phase)
-    reason = f"the capture process ended with code {code} and did not say why; its log may"
-    return events.Failed(failure="error", reason=reason, phase=phase)
-
-
-class _Taken:
-    """What one part said so far. Files are written as they come, the summary at the end."""
-
-    def __init__(self, capture: Capture, part: PartName) -> None:
-        self.capture, self.part = capture, part
-        self.folder = folder_of(capture.key)
-        self.phase = "starting"
-        self.ended = False
-        self.failure: events.Failed | None = None
-        self.graphs: list[GraphFile] = []
-        self.frames: list[Frame] = []
-        self.code: list[CodeFile] = []
-        self.kernels: list[Kernel] = []
-        self.decompositions: list[Decomposition] = []
-        self.alternatives: list[Alternative] = []
-        self.missing: list[Missing] = []
-        self.facts: dict[str, Any] = {}
-        self.costs: list[kernel_costs.CallCost] = []
-        if part == "graphs":
-            for name in ("graphs", "code"):
-                shutil.rmtree(self.folder / name, ignore_errors=True)
-                (self.folder / name).mkdir()
-
-    def note(self, line: bytes) -> str:
-        """Take one line; the phase when it is a new one. A line that is none of ours is kept."""
-        try:
-            said = json.loads(line)
-            kind = said.pop("event")
-        except (ValueError, KeyError, AttributeError, TypeError):
-            self.fail(
-                events.Failed(failure="error", reason=f"not an event: {line[:200]!r}", phase="")
-            )
-            return ""
-        match kind:
-            case "phase":
-                self.phase = said["phase"]
-                return self.phase
-            case "environment":
-                self.facts["environment"] = events.parse(line)
-            case "prepared":
-                self.facts["parameters"] = said["parameters"]
-            case "failed":
-                self.fail(events.Failed(**said))
-            case "finished":
-                self.ended = True
-            case "graph":
-                self.graphs.append(self._keep_graph(said))
-            case "frame":
-                self.frames.append(Frame(**said))
-            case "code":
-                self._keep_code(said)
-            case "decompositions":
-                self.decompositions += [Decomposition(**one) for one in said["found"]]
-            case "alternative":
-                self.alternatives.append(Alternative(**said))
-            case "missing":
-                self.missing.append(Missing(**said))
-            case "counts":
-                self.facts["ir_nodes_before_fusion"] = said["ir_nodes_before_fusion"]
-            case "timeline":
-                others = [one for one in self.capture.timelines if one.cache != said["cache"]]
-                self.facts["timelines"] = (*others, Timeline(**said))
-            case "cost":
-                self.costs = [kernel_costs.CallCost(**one) for one in said.pop("calls")]
-                self.facts["cost"] = Cost(**said)
-        return ""
-
-    def fail(self, failed: events.Failed) -> None:
-        """The first one stands: what follows may follow from it."""
-        self.failure = self.failure or failed
-        self.ended = True
-
-    def _keep_graph(self, said: dict[str, Any]) -> GraphFile:
-        text = said.pop("text", "")
-        graph = Graph(**said)
-        name = f"{graph.number:02}-{graph.part}-{graph.stage}"
-        _write(self.folder / "graphs" / f"{name}.json", graph.to_json())
-        if text:
-            _write(self.folder / "graphs" / f"{name}.txt", text)
-        return GraphFile(
-            stage=graph.stage,
-            part=graph.part,
-            number=graph.number,
-            file=f"graphs/{name}.json",
-            text=f"graphs/{name}.txt" if text else "",
-            nodes=len(graph.nodes),
-            operators=graph.operators,
-        )
-
-    def _keep_code(self, said: dict[str, Any]) -> None:
-        number, part, text = said["number"], said["part"], said["text"]
-        file = f"code/{number:02}-{part}.py"
-        _write(self.folder / file, text)
-        kernels = [
-            Kernel(number=number, part=part, file=file, **kernel) for kernel in said["kernels"]
-        ]
-        generated = [kernel for kernel in kernels if kernel.kind != "extern"]
-        self.kernels += kernels
-        self.code.append(
-            CodeFile(
-                number=number,
-                part=part,
-                file=file,
-                kernels=len(generated),
-                kernel_calls=sum(len(kernel.calls) for kernel in generated),
-                extern_calls=len(kernels) - len(generated),
-                lines=text.count("\n") + 1,
-            )
-        )
-
-    def keep(self, seconds: float) -> Capture:
-        """The capture with this part; on disk when this returns."""
-        before, part = self.capture, self.part
-        failures = {name: one for name, one in before.failures.items() if name != part}
-        if self.failure:
-            failures[part] = self.failure
-        fields: dict[str, Any] = {
-            **self.facts,
-            "captured_at": time.time(),
-            "parts": tuple(dict.fromkeys((*before.parts, part))),
-            "failures": failures,
-            "seconds": {**before.seconds, part: seconds},
-            "missing": (*before.missing, *self.missing),
-        }
-        if environment := self.facts.get("environment"):
-            fields["torch"] = environment.torch or ""
-        if part == "graphs":
-            fields |= {
-                "frames": tuple(self.frames),
-                "graphs": tuple(self.graphs),
-                "code": tuple(self.code),
-                "decompositions": tuple(self.decompositions),
-                "alternatives": tuple(self.alternatives),
-            }
-            self._write_kernels(self.kernels)
-        elif self.costs:
-            fields["cost"], kernels = self._shared_out(fields["cost"])
-            self._write_kernels(kernels)
-        capture = before.changed(**fields)
-        _write(self.folder / "capture.json", capture.to_json())
-        return capture
-
-    def _shared_out(self, cost: Cost) -> tuple[Cost, list[Kernel]]:
-        kernels = list(read_kernels(self.capture))
-        nodes: dict[kernel_costs.Side, list[Node]] = {}
-        for file in self.capture.at("after_passes"):
-            graph = read_graph(self.capture, file)
-            nodes[file.number, file.part] = list(graph.nodes)
-        texts = {
-            (code.number, code.part): read_file(self.capture, code.file)
-            for code in self.capture.code
-        }
-        return kernel_costs.shared_out(cost, kernels, self.costs, nodes, texts)
-
-    def _write_kernels(self, kernels: Sequence[Kernel]) -> None:
-        text = _kernels.dump_json(tuple(kernels), exclude_defaults=True).decode()
-        _write(self.folder / "kernels.json", text)
-
-
-def _write(path: Path, text: str) -> None:
-    """In one piece: whoever reads at the same time sees the old file or the new one."""
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, delete=False, encoding="utf-8", errors="replace"
-    ) as file:
-        file.write(text)
-    os.replace(file.name, path)
 
 
 def main(parts: Sequence[str]) -> None:

@@ -54,14 +54,18 @@ def shared_out(
         )
         for kernel in kernels
     ]
-    weights = [_weights(kernel, nodes.get((kernel.number, kernel.part), ())) for kernel in timed]
+    weights = [_operators_of(kernel, timed, nodes) for kernel in timed]
     operators: dict[tuple[str, Part], int] = defaultdict(int)
     seconds_in: dict[tuple[str, Part], float] = defaultdict(float)
     for kernel, weight in zip(timed, weights, strict=True):
-        whole = sum(weight.values())
         for module, count in weight.items():
             operators[module, kernel.part] += count
-            seconds_in[module, kernel.part] += (kernel.seconds or 0.0) * count / whole
+        # What holds no operator of its own copies tensors for others: time without a counterpart.
+        shares = weight or dict.fromkeys(kernel.modules[-1:] or ("",), 1)
+        for module, count in shares.items():
+            seconds_in[module, kernel.part] += (
+                (kernel.seconds or 0.0) * count / sum(shares.values())
+            )
     eager = {(one.module, one.part): one.eager_seconds for one in cost.modules}
     with_eager = [
         kernel.changed(eager_seconds=_eager_of(kernel, weight, operators, eager))
@@ -83,14 +87,27 @@ def _calls_of(kernel: Kernel) -> list[tuple[int, Part, int]]:
     return [(kernel.number, kernel.part, line) for line in kernel.calls]
 
 
-def _weights(kernel: Kernel, nodes: Sequence[Node]) -> dict[str, int]:
-    """The kernel's operators by module; where none is known, by the modules it names."""
-    origins = set(kernel.origins)
+def _operators_of(
+    kernel: Kernel, kernels: Sequence[Kernel], nodes: Mapping[Side, Sequence[Node]]
+) -> dict[str, int]:
+    """How many operators of each module the kernel computes.
+
+    A loop that changes the layout for a library's call names its operator; the call computes it.
+    """
+    side = kernel.number, kernel.part
+    computed = set(kernel.origins)
+    if kernel.kind != "extern":
+        computed -= {
+            name
+            for other in kernels
+            if other.kind == "extern" and (other.number, other.part) == side
+            for name in other.origins
+        }
     found: dict[str, int] = defaultdict(int)
-    for node in nodes:
-        if node.name in origins and node.is_operator:
+    for node in nodes.get(side, ()):
+        if node.name in computed and node.is_operator:
             found[node.module] += 1
-    return found or dict.fromkeys(kernel.modules or ("",), 1)
+    return found
 
 
 def _eager_of(
@@ -103,6 +120,6 @@ def _eager_of(
         (eager.get((module, kernel.part)), count / operators[module, kernel.part])
         for module, count in weight.items()
     ]
-    if any(seconds is None for seconds, _ in known):
+    if not known or any(seconds is None for seconds, _ in known):
         return None
     return sum(seconds * share for seconds, share in known if seconds is not None)

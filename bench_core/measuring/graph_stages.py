@@ -114,7 +114,7 @@ def scheduled(nodes: Iterable[Any], known: Mapping[str, Fields]) -> list[Fields]
 def _scheduled(node: Any, makers: Mapping[str, str], known: Mapping[str, Fields]) -> Fields:
     members = [one.get_name() for one in node.get_nodes()]
     made_from = {name for one in node.get_nodes() for name in _origins(one)}
-    origins = [name for name in known if name in made_from]
+    origins = _own_of([name for name in known if name in made_from], node, known)
     read = [makers[dep.name] for dep in node.read_writes.reads if dep.name in makers]
     name = node.get_name()
     return _without_empty(
@@ -154,13 +154,19 @@ def _called(node: Any) -> str:
 
 
 def _origins(node: Any) -> list[str]:
-    """Names of the operators it was made from. A library's call names those before it as well."""
-    if node.node is None:
-        return []
-    own = getattr(node.node, "origin_node", None)
-    if node.is_extern() and own is not None:
-        return [own.name]
-    return [one.name for one in node.node.get_origins()]
+    return [one.name for one in node.node.get_origins()] if node.node is not None else []
+
+
+def _own_of(origins: list[str], node: Any, known: Mapping[str, Fields]) -> list[str]:
+    """A library's call is made from one operator; torch names those that it reads from as well."""
+    overload = getattr(node.node, "op_overload", None) if node.is_extern() else None
+    named = [name for name in origins if _packet(known[name]["target"]) == _packet(str(overload))]
+    return named[-1:] or origins
+
+
+def _packet(target: str) -> str:
+    """`aten.mm` of `aten.mm.default` and `aten.mm.out`."""
+    return target.rpartition(".")[0]
 
 
 def _sum_of(targets: Iterable[str]) -> str:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 import linecache
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from bench_core.measuring import generated_code, graph_stages, private_names
 from bench_core.measuring.capture_subject import Subject
 from bench_core.measuring.compile_activity import LIMIT_HIT, gist_of
+from bench_core.measuring.decompositions import Decompositions
 from bench_core.measuring.failures import failed
 from bench_core.measuring.graph_stages import Fields
+from bench_core.measuring.replaced import replaced
 from bench_core.spec import RunSpec
 
 Tell = Callable[[str, Fields], None]
@@ -103,7 +103,9 @@ class Stages:
 
     def _config(self) -> dict[str, Any]:
         variant, modes = self.spec.variant, private_names.find("list_mode_options")
-        config: dict[str, Any] = {}
+        # Every stage anew; what the environment switches off would take the probe of the
+        # machine's vector instructions with it, ten seconds of C++ compiler.
+        config: dict[str, Any] = {"fx_graph_cache": False, "fx_graph_remote_cache": False}
         if variant.mode and variant.mode != "default" and modes:
             config |= modes(variant.mode, variant.dynamic)
         for name, value in (variant.options or {}).items():
@@ -129,13 +131,13 @@ class Stages:
 
                 keep = self._code
                 stack.enter_context(
-                    _replaced(GraphLowering, "compile_to_module", lambda lowering: keep(lowering))
+                    replaced(GraphLowering, "compile_to_module", lambda lowering: keep(lowering))
                 )
             for key in ("cpp_kernels", "triton_kernels"):
                 if private_names.find(key):
                     home: Any = private_names.holder_of(key)
                     defining = self._defining(home.define_kernel)
-                    stack.enter_context(_replaced(home, "define_kernel", defining))
+                    stack.enter_context(replaced(home, "define_kernel", defining))
             yield
 
     @staticmethod
@@ -337,54 +339,6 @@ class NotBuilt:
         raise RuntimeError("this module was captured, not built")
 
 
-class Decompositions:
-    """TorchInductor's table of decompositions, counting what AOTAutograd replaces by it."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, Fields] = {}
-        self.depth = 0
-
-    def table(self) -> Mapping[Any, Any] | None:
-        select = private_names.find("select_decomp_table")
-        if select is None or private_names.find("get_proxy_mode") is None:
-            return None
-        return {operator: self._counted(operator, made) for operator, made in select().items()}
-
-    def _counted(self, operator: Any, decompose: Callable[..., Any]) -> Callable[..., Any]:
-        proxy_mode: Any = private_names.find("get_proxy_mode")
-
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            mode = proxy_mode()
-            if mode is None or self.depth:  # shapes alone are asked for; or one within another
-                return decompose(*args, **kwargs)
-            graph = mode.tracer.graph
-            before, began = len(graph.nodes), time.perf_counter()
-            self.depth += 1
-            try:
-                made = decompose(*args, **kwargs)
-            finally:
-                self.depth -= 1
-            if made is not NotImplemented:
-                fresh = {"source": _source(decompose), "calls": 0, "made": 0, "seconds": 0.0}
-                count = self.counts.setdefault(str(operator), fresh)
-                count["calls"] += 1
-                count["made"] += len(graph.nodes) - before
-                count["seconds"] += time.perf_counter() - began
-            return made
-
-        return counted
-
-    def found(self) -> list[Fields]:
-        found = [{"operator": operator, **count} for operator, count in self.counts.items()]
-        return sorted(found, key=lambda one: (-one["made"], one["operator"]))
-
-
-def _source(decompose: Any) -> str:
-    """The module that defines it, without what wraps it: `torch._refs`, `torch._decomp`."""
-    home = getattr(inspect.unwrap(decompose), "__module__", "") or ""
-    return ".".join(home.split(".")[:2])
-
-
 def _break(reason: Any) -> Fields:
     """A graph break, from Dynamo's own record of it."""
     found: Fields = {"reason": gist_of(reason.reason)}
@@ -406,13 +360,3 @@ def _holds_backward(nodes: Iterable[Fields]) -> bool:
 def _text_of(graph: Any) -> str:
     module = graph.owning_module
     return graph_stages.fx_text(module) if module is not None else str(graph)
-
-
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
-    old = getattr(owner, name)
-    setattr(owner, name, new)
-    try:
-        yield
-    finally:
-        setattr(owner, name, old)
