@@ -7,14 +7,17 @@ asks for an epoch, and are not even read before somebody asks for one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any, overload
 
 from bench_core.events import Epoch, StepSummary
 
-# By field of Epoch, all equally long; a field without a column has its default. `steps` holds the
+# By field of Epoch, all equally long; a field without a column has its default
+# (so a required one has a column). `steps` holds the
 # values of a StepSummary in its own order, or None.
 Columns = Mapping[str, Sequence[Any]]
+DEFAULTS = {name: of.default for name, of in Epoch.model_fields.items()}
 STEPS = tuple(StepSummary.model_fields)
 _values_of = attrgetter(*STEPS)
 
@@ -49,6 +52,12 @@ class EpochColumns(Sequence[Epoch]):
             raise IndexError(place)  # a loop over a sequence ends by it
         return _epoch({name: values[place] for name, values in self.columns.items()})
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __hash__(self) -> int:
+        return hash(self._count)
+
     def __iter__(self) -> Iterator[Epoch]:
         if not self._count:
             return
@@ -56,6 +65,21 @@ class EpochColumns(Sequence[Epoch]):
         names = tuple(columns)
         for values in zip(*columns.values(), strict=True):
             yield _epoch(dict(zip(names, values, strict=True)))
+
+
+def joined(parts: Sequence[Sequence[Epoch]]) -> Sequence[Epoch]:
+    """The epochs of all parts, in their order."""
+    if not any(isinstance(part, EpochColumns) for part in parts):
+        return list(chain.from_iterable(parts))
+    names = {name for part in parts if isinstance(part, EpochColumns) for name in part.columns}
+    for part in parts:
+        if not isinstance(part, EpochColumns):
+            names |= {name for epoch in part for name, value in epoch if value != DEFAULTS[name]}
+    columns = {
+        name: list(chain.from_iterable(column(part, name) for part in parts))
+        for name in names - {"event"}
+    }
+    return EpochColumns(sum(map(len, parts)), lambda: columns)
 
 
 def column(epochs: Sequence[Epoch], name: str) -> Sequence[Any]:
@@ -69,7 +93,7 @@ def column(epochs: Sequence[Epoch], name: str) -> Sequence[Any]:
     columns = epochs.columns
     if name in columns:
         return columns[name]
-    return [Epoch.model_fields[name].default] * len(epochs)
+    return [DEFAULTS[name]] * len(epochs)
 
 
 def _epoch(fields: dict[str, Any]) -> Epoch:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, get_args, get_type_hints
 
+from bench_core.epoch_columns import EpochColumns, joined
 from bench_core.events import (
     Activity,
     Aftermath,
@@ -47,6 +49,7 @@ from bench_core.result_csv import (
     restored,
 )
 from bench_core.result_epochs import epoch_reader
+from bench_core.result_lines import blocks, columns_of, rest
 from bench_core.run import Run, Status
 from bench_core.source import Source, Stated
 from bench_core.spec import (
@@ -100,44 +103,75 @@ def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
 def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
     """Yield the file's runs in its order, read as they are asked for. Raises BadFile."""
     at = _places(table.header)
-    run_of, epoch_of = _run_reader(table, at), epoch_reader(at, table.number)
-    identity_of = _cells_at([at[name] for name in IDENTITY])
-    fact_places = [at[name] for name in FACT_COLUMNS if name in at]
-    facts_of = _cells_at(fact_places)
-    nothing = facts_of([""] * len(table.header))
-    run_at, epoch_at = at["run_id"], at["epoch"]
+    run_of, add_row = _run_reader(table, at), _row_adder(table, at)
+    run_at = at["run_id"]
     last_lines: dict[str, int] = {}
-    for run_id, rows in groupby(_rows(table, run_at), key=lambda row: row.cells[run_at]):
-        first = row = next(rows)
+    for run_id, blocks_of_run in groupby(blocks(table), lambda block: block.first.cells[run_at]):
+        first_block = block = next(blocks_of_run)
+        first = row = block.first
+        if not run_id:
+            raise BadFile("is empty, and every row names its run", row.line, "run_id")
         if run_id in last_lines:
             raise BadFile(
                 f"run {run_id} has rows up to line {last_lines[run_id]} already, and rows of one "
                 "run must stand together; sort the file by run_id and epoch",
-                first.line,
+                row.line,
                 "run_id",
             )
-        cells = list(first.cells)
-        identity, facts = identity_of(cells), facts_of(cells)
-        epochs: list[Epoch] = []
+        run = _Rows(row.line, list(row.cells))
         try:
-            _check_version(cells[at["schema_version"]])
+            _check_version(run.cells[at["schema_version"]])
             _check_id("run_id", run_id)
-            for row in chain((first,), rows):
-                if identity_of(row.cells) != identity:
-                    _raise_other(row.cells, cells, at, first.line)
-                told = facts_of(row.cells)
-                if told != nothing and told != facts:
-                    _merge(row.cells, cells, at)
-                    facts = facts_of(cells)
-                if row.cells[epoch_at]:
-                    epochs.append(epoch_of(row.cells, len(epochs) + 1))
+            for block in chain((first_block,), blocks_of_run):
+                row = block.first
+                add_row(run, row)
+                if columns := columns_of(block.alike, run.count + 1):
+                    run.add(EpochColumns(len(block.alike), partial(dict, columns)))
                 else:
-                    _check_no_epoch(row.cells, at)
-            last_lines[run_id] = row.line
+                    for row in rest(table, block):
+                        add_row(run, row)
+            last_lines[run_id] = block.last_line
             row = first  # what is wrong from here on is of the whole run
-            yield run_of(cells, first.line, epochs)
+            yield run_of(run.cells, run.line, joined(run.epochs))
         except BadCell as error:
             raise BadFile(str(error), row.line, error.column) from None
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The rows of one run so far: the line it begins on, the cells of the first row with the facts
+    that stand on others, and the epochs."""
+
+    line: int
+    cells: list[str]
+    count: int = 0
+    epochs: list[Sequence[Epoch]] = field(default_factory=list)
+
+    def add(self, epochs: Sequence[Epoch]) -> None:
+        self.epochs.append(epochs)
+        self.count += len(epochs)
+
+
+def _row_adder(table: TableFile, at: Places) -> Callable[[_Rows, Row], None]:
+    """What takes one row into its run. Raises BadCell."""
+    epoch_of = epoch_reader(at, table.number)
+    identity_of = _cells_at([at[name] for name in IDENTITY])
+    facts_of = _cells_at([at[name] for name in FACT_COLUMNS if name in at])
+    nothing = facts_of([""] * len(table.header))
+    epoch_at = at["epoch"]
+
+    def add_row(run: _Rows, row: Row) -> None:
+        if identity_of(row.cells) != identity_of(run.cells):
+            _raise_other(row.cells, run.cells, at, run.line)
+        told = facts_of(row.cells)
+        if told != nothing and told != facts_of(run.cells):
+            _merge(row.cells, run.cells, at)
+        if row.cells[epoch_at]:
+            run.add((epoch_of(row.cells, run.count + 1),))
+        else:
+            _check_no_epoch(row.cells, at)
+
+    return add_row
 
 
 def _places(header: Sequence[str]) -> Places:
@@ -148,13 +182,6 @@ def _places(header: Sequence[str]) -> Places:
             f"the file is not whole, it lacks the columns {', '.join(lacking)}: export it again", 1
         )
     return at
-
-
-def _rows(table: TableFile, run_at: int) -> Iterator[Row]:
-    for row in table.rows():
-        if not row.cells[run_at]:
-            raise BadFile("is empty, and every row names its run", row.line, "run_id")
-        yield row
 
 
 def _cells_at(places: Sequence[int]) -> Callable[[Cells], Sequence[str]]:

@@ -28,13 +28,16 @@ from bench_core.store_rows import (
     DERIVED_NAMES,
     EPOCH_NAMES,
     IMPORTED_NAMES,
+    PACKED_NAMES,
     RUN_NAMES,
     STEP_NAMES,
+    columns_of_packed,
+    columns_of_rows,
     derived_of,
     derived_row,
-    epoch_columns,
-    epoch_rows,
+    epoch_row,
     imported_row,
+    packed,
     run_of,
 )
 from bench_core.table_file import BadFile
@@ -128,7 +131,27 @@ MIGRATIONS = (
     ALTER TABLE runs ADD COLUMN import_id TEXT REFERENCES imports (id) ON DELETE CASCADE;
     ALTER TABLE runs ADD COLUMN source TEXT;
     ALTER TABLE runs ADD COLUMN stated TEXT;
-    ALTER TABLE epochs ADD COLUMN steps BLOB;
+    CREATE TABLE packed_epochs (
+        run_number INTEGER PRIMARY KEY REFERENCES runs (number) ON DELETE CASCADE,
+        count INTEGER NOT NULL,
+        epoch BLOB,
+        started_at BLOB,
+        wall_seconds BLOB,
+        data_wait_seconds BLOB,
+        compile_seconds BLOB,
+        samples BLOB,
+        loss BLOB,
+        evaluation_seconds BLOB,
+        evaluation_compile_seconds BLOB,
+        accuracy BLOB,
+        peak_memory_bytes BLOB,
+        peak_reserved_bytes BLOB,
+        foreign_cpu_share BLOB,
+        compile_windows TEXT,
+        steps BLOB,
+        step_seconds BLOB,
+        device_seconds BLOB
+    );
     CREATE INDEX runs_by_import ON runs (import_id);
     CREATE TABLE derived (
         run_number INTEGER NOT NULL REFERENCES runs (number) ON DELETE CASCADE,
@@ -155,16 +178,17 @@ RUN_COLUMNS = ", ".join(RUN_NAMES)
 IMPORTED_COLUMNS = ", ".join(IMPORTED_NAMES)
 EPOCH_COLUMNS = ", ".join(EPOCH_NAMES)
 STEP_COLUMNS = ", ".join(STEP_NAMES)
+PACKED_COLUMNS = f"count, {', '.join(PACKED_NAMES)}"
 DERIVED_COLUMNS = f"evaluation, formula, {', '.join(DERIVED_NAMES)}"
 REPEAT = "json_extract(spec, '$.measurement.repeat')"
 PROTOCOL = "json_extract(spec, '$.measurement.protocol')"
 ADD_EPOCH = f"""
-    INSERT INTO epochs (run_number, {EPOCH_COLUMNS}, {STEP_COLUMNS}) VALUES (?{", ?" * 17})
+    INSERT INTO epochs (run_number, {EPOCH_COLUMNS}, {STEP_COLUMNS}) VALUES (?{", ?" * 16})
 """
 # A file that comes in is written here first, which locks nobody out. `run_number` is a place.
 STAGES = {
     "new_runs": f"SELECT 0 AS place, 0 AS rows, {IMPORTED_COLUMNS} FROM runs",
-    "new_epochs": f"SELECT run_number, {EPOCH_COLUMNS}, {STEP_COLUMNS} FROM epochs",
+    "new_packed_epochs": f"SELECT run_number, {PACKED_COLUMNS} FROM packed_epochs",
     "new_derived": f"SELECT run_number, {DERIVED_COLUMNS} FROM derived",
 }
 MACHINE = ("machine_id", "machine")
@@ -418,8 +442,7 @@ class Store:
         self._execute("UPDATE runs SET priming_seconds = ? WHERE number = ?", (seconds, number))
 
     def add_epoch(self, number: int, epoch: Epoch) -> None:
-        [row] = epoch_rows(number, [epoch])
-        self._execute(ADD_EPOCH, row)
+        self._execute(ADD_EPOCH, (number, *epoch_row(epoch)))
 
     def finish(
         self,
@@ -580,11 +603,10 @@ class Store:
                 for at, one in numbered
             ),
         )
-        marks = ", ?" * (len(EPOCH_NAMES) + len(STEP_NAMES))
-        for at, one in numbered:
-            self._execute_many(
-                f"INSERT INTO new_epochs VALUES (?{marks})", epoch_rows(at, one.epochs)
-            )
+        self._execute_many(
+            f"INSERT INTO new_packed_epochs VALUES (?, ?{', ?' * len(PACKED_NAMES)})",
+            ((at, len(one.epochs), *packed(one.epochs)) for at, one in numbered if one.epochs),
+        )
         for evaluation in (False, True):
             measured = measure_all(((one.run, one.epochs) for _, one in numbered), evaluation)
             self._execute_many(
@@ -615,7 +637,7 @@ class Store:
         of_new = "run_number IN (SELECT place FROM new_runs)"
         for table, columns, named in (
             ("runs", IMPORTED_COLUMNS, "number"),
-            ("epochs", f"{EPOCH_COLUMNS}, {STEP_COLUMNS}", "run_number"),
+            ("packed_epochs", PACKED_COLUMNS, "run_number"),
             ("derived", DERIVED_COLUMNS, "run_number"),
         ):
             place, which = ("place", "1") if table == "runs" else ("run_number", of_new)
@@ -771,12 +793,19 @@ class Store:
 
     def epoch_columns(self, number: int, *, steps: bool = False) -> EpochColumns:
         """The epochs of a run as they stand in the table; `steps` as for `epochs`."""
+        of_import = self._execute(
+            f"SELECT {PACKED_COLUMNS} FROM packed_epochs WHERE run_number = ?", (number,)
+        ).fetchone()
+        if of_import:
+            count, *values = of_import
+            columns = columns_of_packed(count, values)
+            return EpochColumns(count, lambda: columns)
         with_steps = steps or self._is_inference(number)
         names = (*EPOCH_NAMES, *(STEP_NAMES if with_steps else ()))
         rows = self._execute(
             f"SELECT {', '.join(names)} FROM epochs WHERE run_number = ? ORDER BY epoch", (number,)
         ).fetchall()
-        columns = epoch_columns(names, rows)
+        columns = columns_of_rows(names, rows)
         return EpochColumns(len(rows), lambda: columns)
 
     def _is_inference(self, number: int) -> bool:

@@ -24,7 +24,8 @@ from bench_core.text_encoding import NotText, TextCheck, encoding_of, file_kind,
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
 
-LARGEST_BYTES = 300_000_000
+# A million rows of our own CSV are 435 MB.
+LARGEST_BYTES = 600_000_000
 MOST_COLUMNS = 2_000
 # The latencies of a block of inference are one cell of about two million characters.
 LONGEST_LINE = 2**24
@@ -75,6 +76,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """A row, and of those right below that are like it the text that is not the same, uncut."""
+
+    first: Row
+    alike: list[str]
+    begins: int = 0  # the line of the first of `alike`; each is one line
+
+    @property
+    def last_line(self) -> int:
+        return self.begins + len(self.alike) - 1 if self.alike else self.first.line
+
+
+@dataclass(frozen=True, slots=True)
 class TableFile:
     """An opened table. `rows()` may be called again and again, and reads the file each time.
 
@@ -96,14 +110,25 @@ class TableFile:
 
     def rows(self) -> Iterator[Row]:
         """The rows below the header that hold something, all as wide as it. Raises BadFile."""
+        return (block.first for block in self.blocks(0, 0))
+
+    def blocks(self, same: int, empty: int) -> Iterator[Block]:
+        """`rows`, but those that differ from the one above in their middle only stay text.
+
+        They begin with the same `same` cells, end in `empty` empty ones and hold no quote. Cutting
+        a row into cells takes longer than all else that is done with it. `cut` makes rows of them;
+        as long as nobody calls it, how many cells they have is not known. Without `same` or `empty`
+        there are none.
+        """
         width = len(self.header)
         nameless = [place for place, name in enumerate(self.header) if not name]
         with _text(self.path, self.packed, self.encoding) as text:
-            reader = _reader(text, self.separator)
+            lines = _Lines(_narrow(text, self.separator, 1))
+            reader = csv.reader(lines, delimiter=self.separator, strict=True)
             begins = 1
             try:
                 for cells in reader:
-                    line, begins = begins, reader.line_num + 1
+                    line, begins = begins, lines.count + 1
                     if line <= self.header_line or not any(cells):
                         continue
                     if len(cells) != width:
@@ -112,13 +137,26 @@ class TableFile:
                         _fit(cells, width, line)
                     for place in nameless:
                         _check_nameless(cells[place], place, line)
-                    yield Row(line, cells)
+                    alike: list[str] = []
+                    if same and empty:
+                        head = self.separator.join([*cells[:same], ""])
+                        alike = lines.between(head, self.separator * empty)
+                    yield Block(Row(line, cells), alike, begins)
+                    begins += len(alike)
             except csv.Error as error:
                 raise _bad_csv(error, begins) from None
             except (OSError, EOFError, UnicodeError, zlib.error) as error:
                 raise BadFile(
                     f"it cannot be read to its end ({error}); try again", begins
                 ) from None
+
+    def cut(self, block: Block, same: int, empty: int) -> Iterator[Row]:
+        """The rows of a block below its first. Raises BadFile."""
+        for line, text in enumerate(block.alike, block.begins):
+            cells = [*block.first.cells[:same], *text.split(self.separator), *[""] * empty]
+            if len(cells) != len(self.header):
+                _fit(cells, len(self.header), line)
+            yield Row(line, cells)
 
     def read(self, row: Row, place: int, reading: Callable[[str], T]) -> T:
         """A cell through `reading`; the ValueError it may raise becomes a BadFile of that place."""
@@ -295,6 +333,49 @@ def _check_header(names: Sequence[str], line: int) -> None:
                 name,
             )
         places[name] = place
+
+
+class _Lines:
+    """Lines, counted, and some of them taken out before the csv module sees them."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self.count = 0
+        self._lines = lines
+        self._back: str | None = None
+        self._end = ""
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        if self._back is None:
+            line = next(self._lines)
+        else:
+            line, self._back = self._back, None
+        self.count += 1
+        self._end = line[len(line.rstrip("\r\n")) :]
+        return line
+
+    def between(self, head: str, tail: str) -> list[str]:
+        """What stands between `head` and `tail` in the next lines, as long as they are like that
+        and without quotes."""
+        tail += self._end
+        begin, end = len(head), -len(tail)
+        least = len(head) + len(tail)
+        found = []
+        for line in self._lines:
+            if (
+                line.startswith(head)
+                and line.endswith(tail)
+                and '"' not in line
+                and len(line) >= least
+            ):
+                found.append(line[begin:end])
+            else:
+                self._back = line
+                break
+        self.count += len(found)
+        return found
 
 
 def _reader(lines: Iterable[str], separator: str, first: int = 1) -> CsvReader:
