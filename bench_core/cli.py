@@ -22,11 +22,13 @@ import click
 
 from bench_core import (
     capabilities,
+    captures,
     doctor,
     estimates,
     events,
     file_imports,
     minimal_csv,
+    graph_files,
     pairing,
     presets,
     result_csv,
@@ -35,6 +37,8 @@ from bench_core import (
     worker,
 )
 from bench_core.capabilities import ProbeFailed
+from bench_core.captured import PARTS
+from bench_core.graph import STAGES
 from bench_core.measured import Measured, measure
 from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run
@@ -47,6 +51,7 @@ from bench_core.spec import (
     Frozen,
     Measurement,
     Rung,
+    RunSpec,
     SpecError,
     Task,
     Variant,
@@ -461,7 +466,10 @@ def show(run_reference: str) -> None:
     terminal.print_series(one)
     if run.traceback:
         click.echo(f"\n{run.traceback}")
-    click.echo(f"\nmeasure it again:\n{run.spec.command}")
+    if run.source and (run.stated or run.spec.workload.is_foreign):
+        click.echo(f"\nknown from {run.source.file} only: there is nothing to measure again")
+    else:
+        click.echo(f"\nmeasure it again:\n{run.spec.command}")
 
 
 @main.command()
@@ -601,6 +609,85 @@ def import_files(
     if as_json:
         click.echo(json.dumps([outcome.to_json() for outcome in outcomes], indent=2))
     sys.exit(1 if any(outcome.state == "refused" for outcome in outcomes) else 0)
+
+
+@main.command()
+@click.option("--model", required=True, help="As in `run`: resnet18, function:sin_cos, file:X.py.")
+@click.option(
+    "--task", type=click.Choice(typing.get_args(Task)), default="train", show_default=True
+)
+@click.option("--variant", default="compile", show_default=True, help="As in `run`.")
+@click.option("--batch-size", type=int, default=16, show_default=True)
+@click.option("--image-size", type=int, default=224, show_default=True)
+@click.option("--precision", default="fp32", show_default=True, help="fp32, bf16 or fp16.")
+@click.option("--device", help="cpu, cuda:0; the first GPU, or cpu, when left out.")
+@click.option(
+    "--stage",
+    "stages",
+    type=click.Choice(["all", *STAGES]),
+    multiple=True,
+    default=("all",),
+    show_default=True,
+    help="Which graphs are drawn; may be given several times.",
+)
+@click.option("--whole", is_flag=True, help="Draw every operator, not one box a module.")
+@click.option(
+    "--cost", is_flag=True, help="Build the kernels too, and profile some steps (a minute or more)."
+)
+@click.option("--again", is_flag=True, help="Capture anew, though it was captured before.")
+@click.option(
+    "--out",
+    "folder",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder for DOT, SVG, code and summary.json.",
+)
+def graph(
+    model: str,
+    variant: str,
+    device: str | None,
+    stages: tuple[str, ...],
+    whole: bool,
+    cost: bool,
+    again: bool,
+    folder: Path,
+    **workload: Any,
+) -> None:
+    """What torch.compile makes of a model, from TorchDynamo's graph to the generated code.
+
+    No timed run is touched. SVG is laid out by Graphviz where its `dot` is installed
+    (apt-get install graphviz), otherwise by this program.
+    """
+    try:
+        spec = captures.essence(
+            RunSpec(
+                workload=Workload(model=model, samples=workload["batch_size"], **workload),
+                variant=parse_variant(variant),
+                device=device or _offered().best_device,
+            )
+        )
+    except (SpecError, captures.CannotCapture) as error:
+        raise click.UsageError(str(error)) from None
+    if lacking := capabilities.check(spec, _offered()):
+        raise click.UsageError("; ".join(lacking))
+    if again:
+        captures.delete(captures.key_of(spec))
+    parts = PARTS if cost else PARTS[:1]
+    try:
+        capture = captures.take(spec, parts, lambda _, phase: click.echo(phase, err=True))
+    except captures.CaptureBusy as error:
+        raise Plain(error) from None
+    wanted = [stage for stage in STAGES if "all" in stages or stage in stages]
+    written = graph_files.write(capture, folder, wanted, whole=whole)
+    click.echo(f"{capture.title}, torch {capture.torch}")
+    for stage in wanted:
+        for file in capture.at(stage):
+            click.echo(f"{STAGES[stage].title} ({file.part}): {file.operators} operators")
+    click.echo(f"{counted(capture.kernels, 'kernel')}, {capture.extern_calls} calls of libraries")
+    click.echo(f"{counted(len(written), 'file')} in {folder}")
+    for failure in capture.failures.values():
+        click.echo(f"not all was reached: {failure.reason}", err=True)
+    sys.exit(1 if capture.failures else 0)
 
 
 @main.command()

@@ -36,6 +36,7 @@ LAYERS = (
     {"steering"},
     {"worker", "capture_part"},
     {"captures"},
+    {"graph_files"},
     {"minimal_cells"},
     {"minimal_run"},
     {"result_csv", "minimal_csv", "foreign_run", "diagnosis", "claims"},
