@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 GAP_X = 18.0
@@ -37,10 +38,11 @@ class Layout(NamedTuple):
 
 
 def layout(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> Layout:
-    """Of boxes in an order in which most edges point forward; the others are drawn upwards."""
-    place = {name: number for number, name in enumerate(sizes)}
+    """Of the boxes by name. Edges that close a circle are drawn upwards."""
+    names = _in_order(list(sizes), edges)
+    place = {name: number for number, name in enumerate(names)}
     forward = [(a, b) if place[a] < place[b] else (b, a) for a, b in edges if a != b]
-    layer_of = _layers(list(sizes), forward)
+    layer_of = _layers(names, forward)
     chains = _chains(forward, layer_of)
     width = {name: size.width for name, size in sizes.items()}
     layers: list[list[str]] = [[] for _ in range(max(layer_of.values(), default=-1) + 1)]
@@ -73,6 +75,31 @@ def layout(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> Layou
     height = max((bottom for _, bottom in tops), default=0.0)
     centers = {name: (x[name] - left, y[name]) for name in sizes}
     return Layout(centers, routes, Size(right - left, height))
+
+
+def _in_order(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[str]:
+    """Each name after those that point to it; in a circle the one that came first begins."""
+    waits: dict[str, set[str]] = {name: set() for name in names}
+    readers: dict[str, set[str]] = defaultdict(set)
+    for a, b in edges:
+        if a != b:
+            waits[b].add(a)
+            readers[a].add(b)
+    place = {name: number for number, name in enumerate(names)}
+    ready = [place[name] for name in names if not waits[name]]
+    heapify(ready)
+    left, found = dict.fromkeys(names), []
+    while left:
+        name = names[heappop(ready)] if ready else next(iter(left))
+        if name not in left:
+            continue
+        del left[name]
+        found.append(name)
+        for reader in readers[name]:
+            waits[reader].discard(name)
+            if not waits[reader] and reader in left:
+                heappush(ready, place[reader])
+    return found
 
 
 def _layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
@@ -165,13 +192,16 @@ def _places_x(
         middle = (at - GAP_X) / 2
         for name in layer:
             x[name] -= middle
+    apart = {name for name in x if not up[name] and not down[name]}
     for sweep in range(2 * SWEEPS):
         near = up if sweep % 2 == 0 else down
+        middle = sum(x.values()) / max(1, len(x))
         for layer in layers if sweep % 2 == 0 else reversed(layers):
             wanted, weights = [], []
             for name in layer:
                 places = [x[one] for one in near[name]]
-                wanted.append(sum(places) / len(places) if places else x[name])
+                alone = middle if name in apart else x[name]
+                wanted.append(sum(places) / len(places) if places else alone)
                 # Points of long edges pull hardest, so that these are straight.
                 weights.append(4.0 if "\0" in name else 1.0 if places else 0.1)
             gaps = [

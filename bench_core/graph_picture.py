@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from bench_core.captured import Frame
-from bench_core.graph import Graph, Node
+from bench_core.graph import OPERATORS, Graph, Node
 from bench_core.units import NO_BREAK, counted
 
 Color = Literal["group", "time"]
@@ -111,7 +111,7 @@ def picture(
         )
     return Picture(
         boxes=tuple(boxes),
-        edges=_edges(nodes, places, {place.name for place in drawn}),
+        edges=_edges(nodes, places, {place.name for place in drawn}, whole=small),
         frames=_frame_labels(groups, by_box),
         left_out=_left_out(graph, len(found), len(drawn), small),
     )
@@ -210,13 +210,17 @@ def _places_outside(
 
 
 def _edges(
-    nodes: Iterable[Node], places: Mapping[str, Drawn], drawn: Collection[str]
+    nodes: Sequence[Node], places: Mapping[str, Drawn], drawn: Collection[str], whole: bool
 ) -> tuple[tuple[str, str], ...]:
+    """Constants, which read nothing, are read everywhere: no arrow leaves them in a large one."""
+    constants = {
+        node.name for node in nodes if node.op in OPERATORS and not node.inputs and not whole
+    }
     found = {
         (places[name].name, places[node.name].name): None
         for node in nodes
         for name in node.inputs
-        if name in places
+        if name in places and name not in constants
     }
     return tuple(
         (one, other) for one, other in found if one != other and one in drawn and other in drawn

@@ -43,6 +43,12 @@ page = st.navigation(
             url_path="comparison",
         ),
         st.Page(
+            HERE / "compiler.py",
+            title="Compiler",
+            icon=":material/account_tree:",
+            url_path="graphs",
+        ),
+        st.Page(
             HERE / "results.py", title="Results", icon=":material/table_rows:", url_path="runs"
         ),
         st.Page(

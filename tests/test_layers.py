@@ -22,7 +22,7 @@ LAYERS = (
     {"device_names", "variant_words"},
     {"events", "source", "table_file", "graph"},
     {"run", "captured", "epoch_columns", "column_roles"},
-    {"stats", "imported", "kernel_costs", "graph_picture", "graph_layout", "capture_changes"},
+    {"stats", "imported", "kernel_costs", "graph_picture", "graph_layout", "capture_changes", "node_costs"},
     {"measured", "correlation", "graph_dot", "graph_svg"},
     {"comparison"},
     {"pairing", "capabilities", "geomeans"},

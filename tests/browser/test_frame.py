@@ -12,6 +12,7 @@ ADDRESSES = {
     "Run": "/launch",
     "Live": "/watch",
     "Compare": "/comparison",
+    "Compiler": "/graphs",
     "Results": "/runs",
     "Claims": "/published",
 }

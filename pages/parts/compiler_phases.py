@@ -1,0 +1,105 @@
+"""Cards of a capture: phases of the first call, decompositions, other ways to capture."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from bench_core.captured import Capture, Phase
+from bench_core.chart_frame import CONFIG
+from bench_core.phase_figure import PHASE_WORDS, phase_timeline, phase_title
+from bench_core.units import seconds_text
+from pages.parts.text import plain
+
+
+def phases_card(capture: Capture) -> None:
+    with st.container(border=True, gap="xsmall"):
+        if not capture.timelines:
+            st.markdown("**The phases of the first call** :gray[not measured]")
+            return
+        title = phase_title(capture.timelines)
+        told = {phase.name: PHASE_WORDS.get(phase.name, "") for phase in _phases(capture)}
+        help_text = "\n".join(f"- {plain(name)}: {words}" for name, words in told.items() if words)
+        st.markdown(f"**{plain(title)}**", help=help_text or None)
+        caches = " and ".join(
+            f"{line.cache} cache {seconds_text(line.first_call_seconds)}"
+            for line in capture.timelines
+        )
+        st.caption(
+            f"Seconds from the start of the first call: {caches}. A row a phase; its number counts "
+            "each moment once, also where phases nest."
+        )
+        st.plotly_chart(
+            phase_timeline(capture.timelines, title), key="phases", config=CONFIG, alt=title
+        )
+
+
+def _phases(capture: Capture) -> list[Phase]:
+    return [phase for line in capture.timelines for phase in line.phases]
+
+
+def alternatives_card(capture: Capture) -> None:
+    """Which other ways capture the model, and why not."""
+    if not capture.alternatives:
+        return
+    frames = capture.frames
+    rows = [
+        {
+            "Way": "torch.compile (Dynamo)",
+            "Captured": bool(frames),
+            "Graphs": len(frames) or None,
+            "Operators": capture.operators("dynamo"),
+            "Why not, or where it ended": "; ".join(
+                dict.fromkeys(one.reason for frame in frames for one in frame.breaks)
+            ),
+        }
+    ]
+    rows += [
+        {
+            "Way": one.way,
+            "Captured": one.captured,
+            "Graphs": one.graphs or None,
+            "Operators": one.operators,
+            "Why not, or where it ended": " · ".join(filter(None, (one.reason, one.place))),
+        }
+        for one in capture.alternatives
+    ]
+    done = sum(row["Captured"] is True for row in rows)
+    with st.container(border=True, gap="xsmall"):
+        st.markdown(f"**{done} of {len(rows)} ways capture this model**")
+        st.dataframe(
+            pd.DataFrame(rows),
+            hide_index=True,
+            height="content",
+            placeholder="",
+            column_config={"Way": st.column_config.TextColumn(pinned=True, width=180)},
+            alt="Ways to capture the model, with graphs and reasons",
+        )
+
+
+def decompositions_card(capture: Capture) -> None:
+    """What PrimTorch and TorchInductor replaced while AOTAutograd traced."""
+    if not capture.decompositions:
+        return
+    made = sum(one.made for one in capture.decompositions)
+    calls = sum(one.calls for one in capture.decompositions)
+    with st.container(border=True, gap="xsmall"):
+        st.markdown(f"**Decompositions: {calls} operators became {made}**")
+        st.dataframe(
+            pd.DataFrame(
+                [
+                    {
+                        "Operator": one.operator,
+                        "Whose definition": one.source,
+                        "Calls": one.calls,
+                        "Became": one.made,
+                        "Time": seconds_text(one.seconds),
+                    }
+                    for one in capture.decompositions
+                ]
+            ),
+            hide_index=True,
+            height=min(320, 38 + 35 * len(capture.decompositions)),
+            column_config={"Operator": st.column_config.TextColumn(pinned=True, width=320)},
+            alt="Operators that were replaced by simpler ones",
+        )

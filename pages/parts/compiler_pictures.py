@@ -1,0 +1,272 @@
+"""The stage switch and the pictures: before beside after, opened by clicks; their downloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
+
+import streamlit as st
+
+from bench_core import captures
+from bench_core.captured import Capture, GraphFile, Kernel
+from bench_core.graph import STAGES, Graph, Node, Part, Stage
+from bench_core.graph_dot import dot
+from bench_core.graph_picture import Color, Picture, calls_picture, picture
+from bench_core.graph_svg import svg
+from bench_core.node_costs import node_seconds
+from bench_core.units import count_text, counted
+from pages.parts.compiler_words import PART_WORDS, TABS, Tab, tab_label
+from pages.parts.graph_view import graph_view
+from pages.parts.text import plain
+
+HEIGHT = 620
+COLORS = {"time": "By time", "group": "By fused group"}
+state = st.session_state
+
+
+def stage_switch(capture: Capture) -> Tab:
+    """The stage that is looked at; those that were not reached say `none`."""
+    names = {tab.key: tab for tab in TABS}
+    usual = "fusion" if capture.at("after_fusion") else "dynamo"
+    chosen = st.pills(
+        "Stage",
+        list(names),
+        format_func=lambda key: tab_label(names[key], capture),
+        default=usual,
+        required=True,
+        key="stage",
+        bind="query-params",
+        label_visibility="collapsed",
+        wrap=True,
+    )
+    return names[chosen or usual]
+
+
+def pictures(
+    capture: Capture,
+    kernels: Sequence[Kernel],
+    tab: Tab,
+    third: Callable[[], None] | None = None,
+) -> None:
+    """Two cards, and the third one beside them. What a click opens is opened in both."""
+    numbers = sorted({file.number for file in capture.graphs})
+    parts = _parts(capture, tab)
+    number, part, color = numbers[0] if numbers else 0, parts[0] if parts else "forward", "group"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if len(parts) > 1:
+            part = st.segmented_control(
+                "Direction",
+                parts,
+                format_func=PART_WORDS.__getitem__,
+                default=parts[0],
+                required=True,
+                key=f"part_{tab.key}",
+                bind="query-params",
+                label_visibility="collapsed",
+            )
+        if len(numbers) > 1 and tab.key != "dynamo":
+            number = st.selectbox(
+                "Graph",
+                numbers,
+                format_func=lambda one: f"Graph {one}",
+                key="graph",
+                bind="query-params",
+                label_visibility="collapsed",
+                width=130,
+            )
+        if any(kernel.seconds for kernel in kernels):
+            color = st.segmented_control(
+                "Colour",
+                list(COLORS),
+                format_func=COLORS.__getitem__,
+                default="time",
+                required=True,
+                key="color",
+                bind="query-params",
+                label_visibility="collapsed",
+                help="By time: darker takes more of the step. By fused group: loops of one colour "
+                "in a frame became one; dark blue is left to a library.",
+            )
+        _opened_pills()
+    sides = _sides(capture, tab, number, part)
+    draw = partial(_card, capture, kernels, cast(Color, color))
+    if tab.key == "dynamo":
+        _dynamo(capture, sides[1], draw)
+        return
+    columns = st.columns(3 if third else 2, gap="small")
+    for column, side, word in zip(columns, sides, ("before", "after"), strict=False):
+        with column, st.container(border=True, gap="xsmall", height="stretch"):
+            draw(side, word)
+    if third:
+        with columns[2], st.container(border=True, gap="xsmall", height="stretch"):
+            third()
+
+
+def _parts(capture: Capture, tab: Tab) -> list[Part]:
+    """Which directions a stage has: AOTAutograd's joint graph, then its two halves."""
+    if tab.key == "dynamo" or not capture.at("before_passes", "backward"):
+        return ["forward"]
+    return ["both", "forward", "backward"] if tab.key == "aot" else ["forward", "backward"]
+
+
+def _sides(
+    capture: Capture, tab: Tab, number: int, part: Part
+) -> tuple[GraphFile | None, GraphFile | None]:
+    def of(stage: Stage | None, *parts: Part) -> GraphFile | None:
+        found = capture.at(stage) if stage else []
+        return next((one for one in found if one.number == number and one.part in parts), None)
+
+    if tab.key == "dynamo":
+        return None, of("dynamo", "forward")
+    if tab.key == "aot":
+        if part == "both" or not capture.at("before_passes", "backward"):
+            return of("dynamo", "forward"), of("joint", "both", "forward")
+        return of("joint", "both"), of("before_passes", part)
+    return of(tab.before, part), of(tab.after, part)
+
+
+def _dynamo(capture: Capture, first: GraphFile | None, draw: partial[None]) -> None:
+    """The graphs in the order of the calls with their breaks, and the one that is chosen."""
+    left, right = st.columns(2, gap="small")
+    with left, st.container(border=True, gap="xsmall", height="stretch"):
+        breaks = counted(capture.graph_breaks, "break") if capture.graph_breaks else "no breaks"
+        st.markdown(f"**Graphs in call order** :gray[{len(capture.frames)}, {breaks}]")
+        shown = calls_picture(capture.frames)
+        if shown.left_out:
+            st.caption(shown.left_out)
+        _view(shown, f"calls {capture.key}", "calls", "Dynamo's graphs and what ended them")
+        _breaks(capture)
+    with right, st.container(border=True, gap="xsmall", height="stretch"):
+        files = capture.at("dynamo")
+        if len(files) > 1:
+            number = st.selectbox(
+                "Graph",
+                [file.number for file in files],
+                format_func=lambda one: f"Graph {one}",
+                key="graph",
+                bind="query-params",
+                label_visibility="collapsed",
+                width=130,
+            )
+            first = next((file for file in files if file.number == number), first)
+        draw(first, "captured")
+
+
+def _breaks(capture: Capture) -> None:
+    rows = [
+        {"Graph": frame.number, "Break": one.reason, "At": one.place, "Line": one.line}
+        for frame in capture.frames
+        for one in frame.breaks
+    ]
+    if rows:
+        st.dataframe(rows, hide_index=True, height="content", alt="The graph breaks")
+
+
+def _card(
+    capture: Capture,
+    kernels: Sequence[Kernel],
+    color: Color,
+    file: GraphFile | None,
+    word: str,
+) -> None:
+    if file is None:
+        st.markdown(f"**{word.capitalize()}** :gray[this stage was not reached]")
+        return
+    graph = captures.read_graph(capture, file)
+    words = STAGES[file.stage]
+    st.markdown(
+        f"**{words.title}** :gray[{count_text(file.operators)} "
+        f"{'operators' if file.stage not in ('before_fusion', 'after_fusion') else 'nodes'}]",
+        help=f"{words.component}: {words.text}.",
+    )
+    seconds = node_seconds(graph, kernels, capture.cost)
+    shown = picture(
+        graph,
+        opened=frozenset(state.get("opened") or ()),
+        color=color,
+        seconds=seconds,
+        step_seconds=capture.cost.watched_seconds if capture.cost else None,
+    )
+    name = f"{capture.spec.workload.model_name}-{file.stage}-{file.part}-{file.number}"
+    _view(shown, f"{capture.key} {file.file}", word, f"{words.title} of {name}", graph)
+    if shown.left_out:
+        st.markdown(f":small[:gray[{plain(shown.left_out)}]]")
+    _picked(graph, word)
+    _downloads(capture, file, shown, name)
+
+
+def _view(shown: Picture, picture_id: str, slot: str, alt: str, graph: Graph | None = None) -> None:
+    graph_view(
+        svg(shown),
+        key=f"graph_{slot}",
+        picture=picture_id,
+        height=HEIGHT,
+        alt=alt,
+        on_open=open_module,
+        on_pick=partial(pick, slot),
+    )
+
+
+def open_module(module: str) -> None:
+    opened = list(state.get("opened") or ())
+    if module not in opened:
+        state.opened = [*opened, module]
+
+
+def pick(slot: str, name: str) -> None:
+    state.compiler_picked = (slot, name)
+
+
+def _opened_pills() -> None:
+    """What is open, to be closed by a click."""
+    opened = list(state.get("opened") or ())
+    if opened:
+        st.pills(
+            "Opened",
+            opened,
+            format_func=lambda module: f"{plain(module)} ✕",
+            selection_mode="multi",
+            key="opened",
+            label_visibility="collapsed",
+            wrap=True,
+        )
+
+
+def _picked(graph: Graph, slot: str) -> None:
+    """The node that was clicked last, in words."""
+    where, name = state.get("compiler_picked") or ("", "")
+    node = next((one for one in graph.nodes if one.name == name), None)
+    if where == slot and node:
+        st.text(" · ".join(node_words(node)))
+
+
+def node_words(node: Node) -> list[str]:
+    words = [node.name, node.target, node.module, node.place]
+    if node.kernel:
+        words.append(f"kernel {node.kernel}")
+    if node.recomputed:
+        words.append("recomputed in the backward")
+    return [word for word in words if word]
+
+
+def _downloads(capture: Capture, file: GraphFile, shown: Picture, name: str) -> None:
+    with st.container(horizontal=True, gap="small"):
+        _download("SVG", lambda: svg(shown), f"{name}.svg", "image/svg+xml")
+        _download("DOT", lambda: dot(shown), f"{name}.dot", "text/vnd.graphviz")
+        if file.text:
+            text = file.text
+            _download("FX text", lambda: captures.read_file(capture, text), f"{name}.txt")
+
+
+def _download(label: str, data: object, name: str, mime: str = "text/plain") -> None:
+    st.download_button(
+        label,
+        data=data,  # type: ignore[arg-type]
+        file_name=name.replace(":", "-").replace("/", "-"),
+        mime=mime,
+        icon=":material/download:",
+        type="tertiary",
+        on_click="ignore",
+        key=f"download {label} {name}",
+    )

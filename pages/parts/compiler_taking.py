@@ -1,0 +1,131 @@
+"""Taking a capture from the page: the first button, how far it is, what failed.
+
+A capture is taken by a process of its own; this only looks at it and may be left at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import streamlit as st
+
+from bench_core import capabilities, captures
+from bench_core.capabilities import Capabilities
+from bench_core.captured import PARTS, Capture, PartName
+from bench_core.spec import RunSpec
+from bench_core.units import seconds_text
+from pages.parts.compiler_words import CAPTURE_PARTS
+from pages.parts.text import plain
+
+VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
+POLL_SECONDS = 1.0
+
+
+def take(spec: RunSpec, parts: tuple[PartName, ...] = PARTS) -> None:
+    captures.start(spec, parts)
+
+
+def take_again(spec: RunSpec) -> None:
+    captures.delete(captures.key_of(spec))
+    captures.start(spec)
+
+
+def nothing_yet(spec: RunSpec, offers: Capabilities | None) -> None:
+    """The empty state: what a capture costs, and the button that takes it."""
+    model = spec.workload.model_name
+    lacks = capabilities.check(spec, offers) if offers else []
+    with st.container(border=True):
+        st.markdown(
+            f"**No capture of {plain(model)} yet**  \nIts graphs take about half a minute of CPU, "
+            "a large model's a few minutes; what they cost takes a cold compile more. It waits for "
+            "its turn on the machine and touches no timed run."
+        )
+        for lack in lacks:
+            st.markdown(f":red[:material/error:] {plain(lack[0].upper() + lack[1:])}")
+        if VIEW_ONLY:
+            st.caption("This dashboard is for viewing only, so nothing can be captured here.")
+            return
+        st.button(
+            f"Capture {plain(model)}",
+            type="primary",
+            icon=":material/account_tree:",
+            key="compiler_take",
+            on_click=take,
+            args=(spec,),
+            disabled=bool(lacks),
+        )
+
+
+def progress(spec: RunSpec, now: captures.State) -> None:
+    """How far it is, asked once a second; the page is drawn anew when a part ends."""
+    with st.container(border=True):
+
+        @st.fragment(run_every=POLL_SECONDS)
+        def watch() -> None:
+            state = captures.state(spec)
+            if state is None or state.part != now.part:
+                st.rerun()
+            _draw(spec, state)
+
+        watch()
+
+
+def _draw(spec: RunSpec, state: captures.State) -> None:
+    number = PARTS.index(state.part) + 1
+    spent = max(0.0, time.time() - state.since)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if state.phase == "waiting":
+            doing = "waiting for its turn: something is being measured on this machine"
+        else:
+            doing = state.phase
+        st.markdown(
+            f":orange[:material/progress_activity:] **Capturing {plain(spec.workload.model_name)}: "
+            f"part {number} of {len(PARTS)}, {CAPTURE_PARTS[state.part]}**  \n"
+            f":small[:gray[{plain(doing)}, {seconds_text(round(spent))} so far. "
+            "You can leave this page and come back.]]",
+            width="content",
+        )
+        if not VIEW_ONLY:
+            st.button(
+                "Stop",
+                icon=":material/stop_circle:",
+                key="compiler_stop",
+                on_click=captures.stop,
+                args=(spec,),
+                help="Ends it within seconds. The parts that are done are kept.",
+            )
+
+
+def further_parts(capture: Capture) -> None:
+    """Buttons for what was not taken or failed, and to begin anew."""
+    if VIEW_ONLY:
+        return
+    left = tuple(part for part in PARTS if part not in capture.parts)
+    with st.container(horizontal=True):
+        if left:
+            what = " and ".join(CAPTURE_PARTS[part] for part in left)
+            st.button(
+                f"Measure {what}",
+                icon=":material/timer:",
+                key="compiler_more",
+                on_click=take,
+                args=(capture.spec, left),
+            )
+        st.button(
+            "Capture again",
+            type="tertiary",
+            icon=":material/refresh:",
+            key="compiler_again",
+            on_click=take_again,
+            args=(capture.spec,),
+            help="Deletes this capture and takes it anew.",
+        )
+        st.button(
+            "Delete this capture",
+            type="tertiary",
+            icon=":material/delete:",
+            key="compiler_delete",
+            on_click=captures.delete,
+            args=(capture.key,),
+        )
