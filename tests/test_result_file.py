@@ -71,7 +71,7 @@ def summed_up(run: Run, epoch: Epoch) -> Epoch:
     return epoch.changed(steps=steps, step_seconds=(), device_seconds=())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(several())
 def test_what_is_written_is_read_back_and_with_its_steps_exactly(ones: list[ImportedRun]) -> None:
     data = written(ones)
