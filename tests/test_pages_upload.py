@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from bench_core import imports, minimal_csv
+from bench_core import imports, minimal_csv, step_file
 from bench_core.result_csv import write
 from bench_core.store import Store
 from bench_core.table_file import open_table
@@ -176,6 +176,28 @@ def test_a_variant_in_free_text_is_nothing_before_somebody_says_what_it_is(store
     button(at, "Import 2 runs from 1 file").click().run()
     assert [run.spec.variant.mode for run in store.runs()] == [None, "max-autotune"]
     assert {run.machine for run in store.runs()} == {"T4"}
+
+
+def test_a_file_of_steps_comes_with_its_results_file(store, tmp_path):
+    with Store(tmp_path / "elsewhere.db") as other:
+        planted_experiment(other, models=("resnet18",), repeats=1, epochs=4)
+        runs = other.runs()
+        epochs = other.epochs([run.number for run in runs], steps=True)
+    text = io.StringIO(newline="")
+    write(text, runs, epochs)
+    step_file.write(tmp_path / "steps.csv", [(run, epochs[run.number]) for run in runs])
+    steps = (tmp_path / "steps.csv").read_bytes()
+    alone = preview(uploaded({"steps.csv": steps}))["steps.csv"]
+    assert alone["State"] == ["refused"] and "together with the results file" in str(alone["Note"])
+    at = uploaded({"steps.csv": steps, "results.csv": text.getvalue().encode()})
+    assert preview(at)["steps.csv"]["State"] == ["ready"]
+    assert preview(at)["steps.csv"]["Note"] == "single steps, which come with results.csv"
+    button(at, "Import 2 runs from 1 file").click().run()
+    number = store.runs()[0].number
+    read = store.epochs([number], steps=True)[number]
+    assert [epoch.step_seconds for epoch in read] == [
+        epoch.step_seconds for epoch in epochs[runs[0].number]
+    ]
 
 
 def test_cancel_clears_the_upload(store, written):

@@ -8,14 +8,14 @@ button while this is open.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from bench_core import imports, minimal_csv
+from bench_core import imports, minimal_csv, step_file
 from bench_core.imported import Answers
 from bench_core.imports import Look
 from bench_core.spec import new_id
@@ -38,12 +38,14 @@ class Upload:
 
     `id` names its widgets: another upload starts without files. `looks` are kept by what they
     depend on, as a file of 200,000 rows is read for seconds.
+    `owners` name the results file that a file of single steps belongs to.
     """
 
     id: str = field(default_factory=new_id)
     tables: dict[str, TableFile] = field(default_factory=dict)
     answers: dict[str, dict[str, str]] = field(default_factory=dict)
     looks: dict[tuple[object, ...], Look] = field(default_factory=dict)
+    owners: dict[tuple[str, ...], str | None] = field(default_factory=dict)
 
 
 def is_open() -> bool:
@@ -152,7 +154,7 @@ def _check(opened: Upload, files: Sequence[UploadedFile], after: Callable[[], No
         ready = [
             (file, look.new)
             for file, look in zip(files, looks, strict=True)
-            if look.state == "ready"
+            if look.state == "ready" and look.new
         ]
         runs = counted(sum(new for _, new in ready), "run")
         words = f"Import {runs} from {counted(len(ready), 'file')}" if ready else "Import"
@@ -170,7 +172,8 @@ def _check(opened: Upload, files: Sequence[UploadedFile], after: Callable[[], No
         if not pressed:
             return
         with st.spinner(f"Importing {runs} …"):
-            told, failed = _take_in(store, opened, [file for file, _ in ready], labels)
+            steps = _steps_by_owner(opened, files)
+            told, failed = _take_in(store, opened, [file for file, _ in ready], steps, labels)
             # Before anything is drawn: a second press finds nothing to import.
             if told:
                 state.upload_told = told
@@ -205,7 +208,44 @@ def _looks(store: Store, opened: Upload, files: Sequence[UploadedFile]) -> list[
         if table and first.setdefault(table.sha256, file.file_id) != file.file_id:
             look = replace(look, state="known", note="the same file as one above", new=0)
         looks.append(look)
+    for owner, steps in _steps_by_owner(opened, files).items():
+        place = [file.file_id for file in files].index(owner)
+        for table in steps:
+            at = [opened.tables.get(file.file_id) for file in files].index(table)
+            goes_with = f"single steps, which come with {looks[place].file}"
+            if looks[place].new:
+                looks[at] = Look(table.name, "ready", goes_with, "single steps")
     return looks
+
+
+def _steps_by_owner(opened: Upload, files: Sequence[UploadedFile]) -> dict[str, list[TableFile]]:
+    """Files of single steps by the id of the results file that holds their first run."""
+    tables = {
+        file.file_id: opened.tables[file.file_id] for file in files if file.file_id in opened.tables
+    }
+    found: dict[str, list[TableFile]] = {}
+    for file_id, table in tables.items():
+        if step_file.is_of(table.header):
+            key = (file_id, *tables)
+            if key not in opened.owners:
+                opened.owners[key] = _owner(table, tables)
+            if owner := opened.owners[key]:
+                found.setdefault(owner, []).append(table)
+    return found
+
+
+def _owner(steps: TableFile, tables: Mapping[str, TableFile]) -> str | None:
+    try:
+        first = next(steps.rows(), None)
+        run_id = first and first.cells[steps.header.index("run_id")]
+        for file_id, table in tables.items():
+            if {"schema_version", "run_id"} <= set(table.header):
+                at = table.header.index("run_id")
+                if any(row.cells[at] == run_id for row in table.rows()):
+                    return file_id
+    except BadFile:  # the look at that file tells it
+        pass
+    return None
 
 
 def _look(store: Store, opened: Upload, file: UploadedFile, answers: Answers) -> Look:
@@ -224,14 +264,19 @@ def _look(store: Store, opened: Upload, file: UploadedFile, answers: Answers) ->
 
 
 def _take_in(
-    store: Store, opened: Upload, files: Sequence[UploadedFile], labels: dict[Machine, str]
+    store: Store,
+    opened: Upload,
+    files: Sequence[UploadedFile],
+    steps: Mapping[str, Sequence[TableFile]],
+    labels: dict[Machine, str],
 ) -> tuple[str, list[str]]:
     """Import files; what became of them, and a sentence for each that could not be stored."""
     new, brought, failed = 0, 0, []
     for file in files:
         answers = opened.answers.get(file.file_id, {})
         try:
-            imported = imports.take_in(store, _table(opened, file), answers)
+            table, of_it = _table(opened, file), steps.get(file.file_id, ())
+            imported = imports.take_in(store, table, answers, of_it)
         except (BadFile, StoreError) as error:
             failed.append(f"{file.name} was not imported: {error}")
             continue

@@ -9,7 +9,8 @@ from bench_core.result_csv import write
 from bench_core.store import Store
 from tests.planted import planted_experiment
 
-SLOW = 30_000
+SLOW = 60_000
+AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
 def our_file(folder: Path) -> Path:
@@ -30,9 +31,9 @@ def file_by_hand(folder: Path) -> Path:
     return file
 
 
-def matrix(page: Page, settled) -> str:
+def matrix(page: Page) -> str:
     """The matrix of models and machines on Compare, as text."""
-    settled(page)
+    expect(page.locator(AT_REST)).to_be_attached(timeout=SLOW)
     table = page.get_by_test_id("stTable").filter(has_text="small_cnn").first
     expect(table).to_be_visible(timeout=SLOW)
     return table.inner_text()
@@ -61,12 +62,12 @@ def test_a_t4_stands_beside_our_cpu_until_its_import_is_undone(
         assert len(store.imports()) == 2
 
     page.goto(f"{address}/comparison")
-    mine = matrix(page, settled)
+    mine = matrix(page)
     assert "T4" in mine and "CPU" in mine and "small_cnn" in mine
     with browser.new_context(**browser_context_args) as stranger:
         other = stranger.new_page()
         other.goto(page.url)
-        assert matrix(other, settled) == mine
+        assert matrix(other) == mine
 
     page.goto(f"{address}/runs")
     press("2 imports")
