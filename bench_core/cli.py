@@ -27,8 +27,8 @@ from bench_core import (
     estimates,
     events,
     file_imports,
-    minimal_csv,
     graph_files,
+    minimal_csv,
     pairing,
     presets,
     result_csv,
@@ -682,7 +682,8 @@ def graph(
     click.echo(f"{capture.title}, torch {capture.torch}")
     for stage in wanted:
         for file in capture.at(stage):
-            click.echo(f"{STAGES[stage].title} ({file.part}): {file.operators} operators")
+            operators = counted(file.operators, "operator")
+            click.echo(f"{STAGES[stage].title} ({file.part}): {operators}")
     click.echo(f"{counted(capture.kernels, 'kernel')}, {capture.extern_calls} calls of libraries")
     click.echo(f"{counted(len(written), 'file')} in {folder}")
     for failure in capture.failures.values():

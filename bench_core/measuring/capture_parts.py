@@ -37,7 +37,8 @@ def tell_to(stream: EventStream) -> graphs.Tell:
 def take_graphs(spec: RunSpec, stream: EventStream) -> None:
     subject, tell = Subject(spec, stream), tell_to(stream)
     tell("phase", {"phase": "capturing the graphs"})
-    graphs.capture(subject, tell)
+    by_dynamo = graphs.capture(subject, tell)
+    tell("alternative", {"way": "TorchDynamo", **by_dynamo})
     tell("phase", {"phase": "trying other ways to capture"})
     for alternative in capture_alternatives.tried(subject):
         tell("alternative", alternative)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench_core.measuring import generated_code, graph_stages, private_names
+from bench_core.measuring import environment, generated_code, graph_stages, private_names
 from bench_core.measuring.capture_subject import Subject
 from bench_core.measuring.compile_activity import LIMIT_HIT, gist_of
 from bench_core.measuring.decompositions import Decompositions
@@ -35,10 +35,16 @@ WHERE = {
     "after_fusion": "while TorchInductor generated code",
 }
 
+# What Dynamo's record of a break calls by the name of its own function.
+PLAIN_REASONS = {"generic_jump": "Data-dependent branching: a tensor's value decides what follows"}
 
-def capture(subject: Subject, tell: Tell) -> None:
-    """Tell of every stage that is reached. What fails is told too, and ends nothing else."""
-    for lack in private_names.missing():
+
+def capture(subject: Subject, tell: Tell) -> Fields:
+    """Tell of every stage that is reached; what fails is told too, and ends nothing else.
+
+    Returns how far TorchDynamo came, as capture_alternatives has it of the others.
+    """
+    for lack in [*private_names.missing(), *_no_compiler(subject)]:
         tell("missing", lack)
     stages = Stages(subject.spec, tell)
     compiled = subject.compiled_with(stages.backend)
@@ -50,6 +56,18 @@ def capture(subject: Subject, tell: Tell) -> None:
     stages.tell_frames()
     stages.tell_decompositions()
     tell("counts", {"ir_nodes_before_fusion": private_names.find("ir_nodes_pre_fusion")})
+    return stages.summed_up()
+
+
+def _no_compiler(subject: Subject) -> list[Fields]:
+    """Without one TorchInductor writes plain loops, and says nothing."""
+    if subject.device.type != "cpu" or environment.compiler()[0]:
+        return []
+    reason = (
+        "no C++ compiler was found, and TorchInductor asks one which vector instructions there "
+        "are; install one (Debian: apt-get install g++) and capture again"
+    )
+    return [{"what": "vector instructions in the C++ code", "reason": reason}]
 
 
 class Stages:
@@ -59,7 +77,7 @@ class Stages:
         self.spec, self._tell = spec, tell
         self.frames: list[Fields] = []
         self.breaks_told = 0
-        self.failed = False
+        self.reason = ""  # of the first failure
         self.stage = ""
         self.part = "forward"
         self.forward_operators: list[str] = []
@@ -317,19 +335,32 @@ class Stages:
                 frame["place"] = f"{file}:{found.co_firstlineno}" if file else ""
             self._tell("frame", frame)
 
+    def summed_up(self) -> Fields:
+        breaks = [one for frame in self.frames for one in frame["breaks"]]
+        first: Fields = breaks[0] if breaks else {}
+        return {
+            "captured": bool(self.frames),
+            "graphs": len(self.frames),
+            "operators": sum(frame["operators"] for frame in self.frames),
+            "reason": first.get("reason", "" if self.frames else self.reason),
+            "place": first.get("place", ""),
+        }
+
     def tell_decompositions(self) -> None:
         self._tell("decompositions", {"found": self.decompositions.found()})
 
     def tell_failure(self, error: BaseException, lowering: bool = False) -> None:
         """The first one; a later one may follow from it."""
-        if self.failed:
+        if self.reason:
             return
-        self.failed = True
         said = failed(error, self.spec, "capture", compiling="DYNAMO" if lowering else None)
-        ran = not lowering and said.failure in ("model error", "error")
-        where = "while the model ran" if ran else WHERE[self.stage]
-        reason = said.reason.replace(said.phase, where)
-        self._tell("failed", said.changed(phase=where, reason=reason).model_dump())
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        compiling = lowering or "TorchDynamoException" in kinds
+        where = WHERE[self.stage] if compiling else "while the model ran"
+        self.reason = said.reason.replace(said.phase, where)
+        self._tell(
+            "failed", said.changed(phase=where, reason=self.reason).model_dump(exclude={"event"})
+        )
 
 
 class NotBuilt:
@@ -341,7 +372,8 @@ class NotBuilt:
 
 def _break(reason: Any) -> Fields:
     """A graph break, from Dynamo's own record of it."""
-    found: Fields = {"reason": gist_of(reason.reason)}
+    gist = gist_of(reason.reason)
+    found: Fields = {"reason": PLAIN_REASONS.get(gist.split(" ")[0], gist)}
     if reason.user_stack:
         at = reason.user_stack[-1]
         line = at.line or linecache.getline(at.filename, at.lineno or 0)

@@ -1,0 +1,284 @@
+"""Captures as they are kept: which run has which, what a part's lines become, how costs are shared.
+
+No torch: the lines are those that a capture process prints.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bench_core import capture_part, captures, kernel_costs
+from bench_core.captured import Capture, Cost, Kernel, ModuleCost
+from bench_core.cli import main
+from bench_core.graph import Graph, Node
+from bench_core.spec import Measurement, RunSpec, Variant, Workload
+
+COMPILE = Variant(execution="compile")
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("BENCH_CACHES", str(tmp_path / "caches"))
+    monkeypatch.setenv("BENCH_MACHINE_LOCK", str(tmp_path / "machine.lock"))
+    monkeypatch.delenv("BENCH_MODELS", raising=False)
+    return tmp_path
+
+
+def a_spec(**workload: object) -> RunSpec:
+    return RunSpec(workload=Workload(**{"model": "small_cnn", **workload}), variant=COMPILE)
+
+
+# Which run has which capture
+
+
+def test_what_changes_no_graph_shares_a_capture() -> None:
+    one = captures.key_of(a_spec())
+    assert one == captures.key_of(a_spec(samples=64, pipeline="cached", dataset="cifar10"))
+    assert one == captures.key_of(a_spec().changed(measurement=Measurement(epochs=99, repeat=2)))
+    warm = COMPILE.changed(cache="warm")
+    assert one == captures.key_of(a_spec().changed(variant=warm))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_spec(batch_size=8),
+        a_spec(image_size=64),
+        a_spec(precision="bf16"),
+        a_spec(task="infer"),
+        a_spec().changed(variant=Variant(execution="compile", dynamic=True)),
+        a_spec().changed(device="cuda:0"),
+    ],
+)
+def test_what_changes_the_graphs_has_a_capture_of_its_own(other: RunSpec) -> None:
+    assert captures.key_of(a_spec()) != captures.key_of(other)
+
+
+def test_a_changed_model_file_is_captured_anew(folders: Path) -> None:
+    (folders / "models").mkdir()
+    file = folders / "models" / "net.py"
+    file.write_text("one")
+    before = captures.key_of(a_spec(model="file:net.py"))
+    file.write_text("two")
+    assert captures.key_of(a_spec(model="file:net.py")) != before
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (RunSpec(workload=Workload(model="small_cnn")), "got execution 'eager'; choose compile"),
+        (a_spec(model="torchbench:BERT_pytorch"), "known from imported results only"),
+        (
+            a_spec().changed(variant=Variant(execution="compile", disable=True)),
+            "switches torch.compile off",
+        ),
+    ],
+)
+def test_a_run_without_a_capture_says_why(spec: RunSpec, said: str) -> None:
+    assert said in captures.objection(spec)
+    with pytest.raises(captures.CannotCapture, match=said):
+        captures.find(spec)
+
+
+# What a part's lines become
+
+
+def lines_of_sin() -> list[dict[str, object]]:
+    node = {"name": "sin", "op": "call_function", "target": "aten.sin.default", "inputs": ["x"]}
+    nodes = [{"name": "x", "op": "placeholder"}, node]
+    code = "kernel = async_compile.cpp_pybinding([], r'''\n''')\n\ndef call(args):\n    kernel(x)"
+    kernel = {"name": "kernel", "kind": "C++", "first_line": 1, "last_line": 2, "calls": [5]}
+    graph = {"event": "graph", "number": 0, "nodes": nodes}
+    return [
+        {"event": "phase", "phase": "capturing the graphs"},
+        {**graph, "stage": "dynamo", "part": "forward", "text": "torch's own"},
+        {**graph, "stage": "after_passes", "part": "forward"},
+        {
+            "event": "code",
+            "number": 0,
+            "part": "forward",
+            "text": code,
+            "kernels": [{**kernel, "nodes": ["op0"], "origins": ["sin"], "modules": ["layer"]}],
+        },
+        {"event": "frame", "number": 0, "nodes": 2, "operators": 1, "guards": 7},
+        {"event": "missing", "what": "the joint graph", "reason": "torch 9 has no such pass"},
+        {"event": "counts", "ir_nodes_before_fusion": 1},
+        {"event": "finished"},
+    ]
+
+
+def kept(lines: list[dict[str, object]]) -> Capture:
+    spec = captures.essence(a_spec())
+    key = captures.key_of(spec)
+    captures.folder_of(key).mkdir(parents=True, exist_ok=True)
+    heard = capture_part._Taken(Capture(key=key, spec=spec), "graphs", captures.folder_of(key))
+    for line in lines:
+        heard.note(json.dumps(line).encode())
+    return heard.keep(1.5)
+
+
+def test_a_capture_is_read_as_it_was_kept() -> None:
+    capture = kept(lines_of_sin())
+    assert captures.find(a_spec()) == capture and captures.stored() == [capture]
+    [file] = capture.at("dynamo")
+    assert (file.nodes, file.operators, capture.operators("dynamo")) == (2, 1, 1)
+    assert captures.read_graph(capture, file).edges == [("x", "sin")]
+    assert captures.read_file(capture, file.text) == "torch's own"
+    assert capture.operators("joint") is None and capture.missing[0].what == "the joint graph"
+    [kernel] = captures.read_kernels(capture)
+    assert captures.source_of(capture, kernel).startswith("kernel = async_compile")
+    assert (capture.kernels, capture.extern_calls, capture.ir_nodes_before_fusion) == (1, 0, 1)
+    assert capture.title == "small_cnn, training, batch 16, 224 px, compile on cpu"
+    captures.delete(capture.key)
+    assert captures.stored() == []
+
+
+def test_a_part_that_failed_keeps_what_it_reached() -> None:
+    failed = {"event": "failed", "failure": "out of memory", "reason": "no room", "phase": "here"}
+    capture = kept([*lines_of_sin()[:2], failed])
+    assert capture.failures["graphs"].failure == "out of memory"
+    assert [file.stage for file in capture.graphs] == ["dynamo"] and capture.parts == ("graphs",)
+
+
+def test_a_line_that_is_none_of_ours_is_a_failure_and_no_crash() -> None:
+    spec = captures.essence(a_spec())
+    captures.folder_of("key").mkdir(parents=True)
+    heard = capture_part._Taken(Capture(key="key", spec=spec), "graphs", captures.folder_of("key"))
+    for line in (b"hello\n", b"3\n", b"{}\n"):
+        heard.note(line)
+    assert "hello" in heard.keep(1.0).failures["graphs"].reason
+
+
+def test_a_capture_of_an_older_form_counts_as_none() -> None:
+    capture = kept(lines_of_sin())
+    file = captures.folder_of(capture.key) / "capture.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "shape": "old"}))
+    assert captures.find(a_spec()) is None and captures.stored() == []
+
+
+def test_the_cold_start_tells_decompositions_apart_and_keeps_its_sum() -> None:
+    found = [{"operator": "a", "source": "torch._refs", "calls": 1, "made": 2, "seconds": 0.5}]
+    capture = kept([*lines_of_sin()[:-1], {"event": "decompositions", "found": found}])
+    heard = capture_part._Taken(capture, "cost", captures.folder_of(capture.key))
+    phases = [
+        {"name": name, "began_seconds": at, "ended_seconds": at + 2, "seconds": 2.0}
+        for name, at in (("TorchDynamo", 0.0), ("AOTAutograd", 2.0))
+    ]
+    for cache in ("cold", "warm"):
+        line = {"cache": cache, "first_call_seconds": 4.0, "second_call_seconds": 0.1}
+        heard.capture = capture
+        heard.note(json.dumps({"event": "timeline", **line, "phases": phases}).encode())
+        [told] = heard.facts["timelines"]
+        shown = {phase.name: phase.seconds for phase in told.phases}
+        apart = {"PrimTorch decompositions": 0.5} if cache == "cold" else {}
+        assert shown == {"TorchDynamo": 2.0, "AOTAutograd": 2.0 - len(apart) / 2, **apart}
+
+
+# Costs
+
+
+def test_time_is_shared_out_by_operators_and_nothing_is_lost() -> None:
+    nodes = [
+        Node(name=name, op="call_function", module=module)
+        for name, module in (("a", "bn"), ("b", "bn"), ("c", "relu"), ("conv", "conv"))
+    ]
+
+    def a_kernel(name: str, kind: str, line: int, *origins: str) -> Kernel:
+        fields = {"number": 0, "part": "forward", "file": "code", "name": name, "kind": kind}
+        fields |= {"first_line": line, "last_line": line, "calls": (line,)}
+        return Kernel(**fields, origins=origins, modules=("conv",) if "conv" in origins else ())
+
+    kernels = [
+        a_kernel("both", "C++", 1, "a", "c"),
+        a_kernel("rest", "C++", 2, "b"),
+        a_kernel("library", "extern", 3, "conv"),
+        a_kernel("layout", "C++", 4, "conv"),  # copies for the library, and computes nothing
+    ]
+    text = "the code"
+    sha256 = kernel_costs.sha256_of(text)
+    seconds = (2.0, 1.0, 10.0, 4.0)
+    calls = [
+        kernel_costs.CallCost(sha256=sha256, line=line, seconds=spent)
+        for line, spent in enumerate(seconds, 1)
+    ]
+    eager = {"bn": 6.0, "relu": 1.0, "conv": 9.0}
+    cost = Cost(
+        step_seconds=1, eager_step_seconds=1, steps=5, watched_seconds=1, eager_watched_seconds=1,
+        kernel_seconds=7, extern_seconds=10, rest_seconds=0,
+        modules=tuple(
+            ModuleCost(module=name, part="forward", seconds=0, eager_seconds=spent)
+            for name, spent in eager.items()
+        ),
+    )  # fmt: skip
+    side = (0, "forward")
+    shared, timed = kernel_costs.shared_out(cost, kernels, calls, {side: nodes}, {side: text})
+    assert [kernel.seconds for kernel in timed] == list(seconds)
+    assert [kernel.eager_seconds for kernel in timed] == [3.0 + 1.0, 3.0, 9.0, None]
+    assert {one.module: one.seconds for one in shared.modules} == {
+        "bn": 2.0, "relu": 1.0, "conv": 14.0,
+    }  # fmt: skip
+    other = {side: "generated otherwise"}
+    _, unknown = kernel_costs.shared_out(cost, kernels, calls, {side: nodes}, other)
+    assert [kernel.seconds for kernel in unknown] == [None] * 4
+
+
+def test_a_graph_counts_operators_by_module() -> None:
+    nodes = (
+        Node(name="x", op="placeholder"),
+        Node(name="a", op="call_function", module="layer", inputs=("x",)),
+        Node(name="b", op="loop", module="layer", inputs=("a", "x")),
+        Node(name="out", op="output", inputs=("b",)),
+    )
+    graph = Graph(stage="after_fusion", nodes=nodes)
+    assert graph.operators == 2 and graph.modules == {"layer": 2}
+    assert graph.edges == [("x", "a"), ("a", "b"), ("x", "b"), ("b", "out")]
+    assert Graph.from_json(graph.to_json()) == graph
+
+
+# Taking one
+
+
+def test_a_capture_waits_for_a_measurement_and_can_be_stopped(folders: Path) -> None:
+    spec = a_spec(image_size=32)
+    with (folders / "machine.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        captures.start(spec)
+        wait(lambda: (now := captures.state(spec)) is not None and now.phase == "waiting")
+        with pytest.raises(captures.CaptureBusy):
+            captures.take(spec)
+        captures.start(spec)  # one is enough
+        captures.stop(spec)
+        wait(lambda: captures.state(spec) is None)
+    assert captures.find(spec) is None
+    assert not (captures.folder_of(captures.key_of(spec)) / "state.json").exists()
+
+
+def wait(happened: object, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--variant", "eager"], "a capture shows what torch.compile makes of a model"),
+        (["--model", "function:sin_cos"], "has no parameters to train; choose task infer"),
+        (["--stage", "nothing"], "'nothing' is not one of"),
+    ],
+)
+def test_the_command_says_what_cannot_be_captured(
+    arguments: list[str], said: str, folders: Path
+) -> None:
+    given = ["graph", "--model", "small_cnn", "--device", "cpu", "--out", str(folders / "out")]
+    done = CliRunner().invoke(main, [*given, *arguments])
+    assert done.exit_code == 2 and said in done.output
+    assert not (folders / "out").exists()
