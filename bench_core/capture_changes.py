@@ -7,13 +7,13 @@ kernel more is generated.
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from bench_core.captured import Capture, Kernel
 from bench_core.graph import STAGES
+from bench_core.graph_picture import short_operator
 
 # Beyond so many lines difflib takes minutes; beyond so many of a diff nobody reads on.
 MOST_COMPARED_LINES = 6_000
@@ -104,11 +104,6 @@ def _of_code(first: Capture, second: Capture, name: str) -> tuple[int | None, in
         for capture in (first, second)
     )
     return one, other
-
-
-def short_operator(target: str) -> str:
-    """`convolution` of `aten.convolution.default`, `relu` of `torch.relu`."""
-    return re.sub(r"^(?:torch\.ops\.)?\w+\.(\w+)(?:\.\w+)?$", r"\1", target)
 
 
 def computes(kernel: Kernel) -> str:

@@ -277,10 +277,11 @@ def _frame_labels(
     }
 
 
-def short(target: str) -> str:
+def short_operator(target: str) -> str:
     """`convolution` of `aten.convolution.default`, `relu` of `F.relu`."""
-    target = target.removeprefix("torch.ops.")
-    return re.sub(r"^[\w.]*?(\w+?)(?:\.(?:default|out|Tensor|Scalar|[a-z]+_\w+))?$", r"\1", target)
+    parts = target.removeprefix("torch.ops.").split(".")
+    overloaded = len(parts) == 3 and parts[0] != "torch"
+    return parts[1] if overloaded else parts[-1]
 
 
 def cut(text: str, most: int = LONGEST_LABEL) -> str:
@@ -310,7 +311,7 @@ def _label(inside: Sequence[Node], place: Drawn, share: float) -> str:
 
 def _computes(node: Node) -> str:
     """`var_mean, add +5`: the first operators of a loop, and how many more."""
-    names = [short(one) for one in node.target.split(", ")]
+    names = [short_operator(one) for one in node.target.split(", ")]
     more = f" +{len(names) - 2}" if len(names) > 3 else ""
     return (", ".join(names[: 2 if more else 3]) + more) or node.name
 
@@ -331,7 +332,9 @@ def _tip(inside: Sequence[Node], place: Drawn, share: float) -> str:
     """What a pointer over the box is told."""
     node = inside[0]
     if place.opens:
-        most = Counter(short(one.target) for one in inside if one.is_operator).most_common(6)
+        most = Counter(short_operator(one.target) for one in inside if one.is_operator).most_common(
+            6
+        )
         lines = [place.module or "outside of modules"]
         lines.append(", ".join(f"{count} × {name}" for name, count in most))
         if any(one.recomputed for one in inside):

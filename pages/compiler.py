@@ -29,6 +29,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     with st.container(horizontal=True, vertical_alignment="center", width="content"):
         shown = choice.kept_field(kept)
         choice.fields(offers, shown)
+choice.write_address()
 
 try:
     spec = choice.spec_of(choice.current())

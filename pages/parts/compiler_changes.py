@@ -11,6 +11,7 @@ from bench_core import captures
 from bench_core.capture_changes import asked_otherwise, changes, code_diff, fusions
 from bench_core.captured import Capture
 from bench_core.units import MINUS, count_text
+from pages.parts.in_address import from_address, put_into_address
 from pages.parts.text import plain
 
 
@@ -27,22 +28,19 @@ def changes_card(capture: Capture, kept: Sequence[Capture]) -> None:
         titles = {capture.key: capture.title, **others}
         left, right = st.columns(2, gap="small")
         keys = list(titles)
-        first = left.selectbox(
-            "First",
-            keys,
-            format_func=titles.__getitem__,
-            key="first",
-            bind="query-params",
-        )
+        from_address("first", capture.key, keys)
+        from_address("second", None, keys)
+        first = left.selectbox("First", keys, format_func=titles.__getitem__, key="first")
         second = right.selectbox(
             "Second",
             keys,
-            index=None,
             placeholder="Choose another capture",
             format_func=titles.__getitem__,
             key="second",
-            bind="query-params",
+            index=None,
         )
+        put_into_address("first", first if first != capture.key else "")
+        put_into_address("second", second or "")
         if second is None:
             return
         if first == second:

@@ -26,6 +26,7 @@ from bench_core.spec import (
     parse_variant,
     variant_argument,
 )
+from pages.parts.in_address import put_into_address
 from pages.parts.text import plain
 
 TASKS = {"train": "Training", "infer": "Inference", "gradients": "Inference with gradients"}
@@ -128,15 +129,26 @@ def _also(text: str) -> dict[str, Any]:
 
 
 def begin(kept: Sequence[Capture], offers: Capabilities | None) -> None:
-    """Before the fields are drawn: without anything in the address show the newest capture."""
-    if "model" in state or any(name in st.query_params for name in START):
-        return
-    fields: dict[str, Any] = {**START}
-    if kept:
-        fields = fields_of(kept[0].spec)
+    """Fill the fields before they are drawn: from the address, else with the newest capture."""
+    usual: dict[str, Any] = {**START}
+    if not any(name in st.query_params for name in START) and kept:
+        usual = fields_of(kept[0].spec)
     elif offers:
-        fields["device"] = offers.best_device
-    state.update(fields)
+        usual["device"] = offers.best_device
+    for name, value in usual.items():
+        asked = st.query_params.get(name, "")
+        if isinstance(value, int):
+            whole = asked.isascii() and asked.isdigit() and len(asked) < 10
+            state.setdefault(name, int(asked) if whole and int(asked) else value)
+        else:
+            state.setdefault(name, asked or value)
+    if state.kind not in TASKS:
+        state.kind = START["kind"]
+
+
+def write_address() -> None:
+    for name in START:
+        put_into_address(name, str(state[name]))
 
 
 def take_kept() -> None:
@@ -167,14 +179,7 @@ def kept_field(kept: Sequence[Capture]) -> bool:
 
 
 def current() -> dict[str, Any]:
-    """The fields' values before they are drawn: of the session, else of the address."""
-    found: dict[str, Any] = {}
-    for name, usual in START.items():
-        value = state.get(name, st.query_params.get(name, usual))
-        if isinstance(usual, int) and isinstance(value, str):
-            value = int(value) if value.isascii() and value.isdigit() else usual
-        found[name] = value
-    return found
+    return {name: state[name] for name in START}
 
 
 def fields(offers: Capabilities | None, shown: bool) -> None:
@@ -188,7 +193,6 @@ def fields(offers: Capabilities | None, shown: bool) -> None:
 
 
 def _draw(now: dict[str, Any], offers: Capabilities | None) -> None:
-    bound: dict[str, Any] = {"bind": "query-params"}
     files = [f"file:{path.name}" for path in model_files()]
     files += [f"function:{path.name}" for path in function_files()]
     more = [f"torchvision:{name}" for name in offers.torchvision_models] if offers else []
@@ -202,10 +206,9 @@ def _draw(now: dict[str, Any], offers: Capabilities | None) -> None:
         key="model",
         accept_new_options=True,
         help="What the Run page offers. Type torchvision:NAME or timm:NAME for another one.",
-        **bound,
     )
     first, second = st.columns(2)
-    first.selectbox("Task", list(TASKS), format_func=TASKS.__getitem__, key="kind", **bound)
+    first.selectbox("Task", list(TASKS), format_func=TASKS.__getitem__, key="kind")
     usual = [variant_argument(one.changed(cache=None)) for one in USUAL_VARIANTS]
     second.selectbox(
         "Variant",
@@ -214,25 +217,17 @@ def _draw(now: dict[str, Any], offers: Capabilities | None) -> None:
         accept_new_options=True,
         help='Or type one as the command line takes it: compile:{"options": {"epilogue_fusion": '
         "false}}",
-        **bound,
     )
-    first.number_input(
-        "Image size, px", min_value=8, max_value=4096, step=32, key="image_size", **bound
-    )
-    second.number_input(
-        "Batch size, or n of a function", min_value=1, step=1, key="batch_size", **bound
-    )
-    first.selectbox("Precision", ["fp32", "bf16", "fp16"], key="precision", **bound)
+    first.number_input("Image size, px", min_value=8, max_value=4096, step=32, key="image_size")
+    second.number_input("Batch size, or n of a function", min_value=1, step=1, key="batch_size")
+    first.selectbox("Precision", ["fp32", "bf16", "fp16"], key="precision")
     devices = [device.id for device in offers.devices] if offers else ["cpu"]
-    second.selectbox(
-        "Device", list(dict.fromkeys([*devices, now["device"]])), key="device", **bound
-    )
+    second.selectbox("Device", list(dict.fromkeys([*devices, now["device"]])), key="device")
     st.text_input(
         "Other fields of the workload",
         key="also",
         placeholder='{"memory_layout": "channels_last"}',
         help=f"As JSON: {', '.join((*ALSO, 'seed'))}.",
-        **bound,
     )
 
 

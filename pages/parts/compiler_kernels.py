@@ -11,9 +11,10 @@ import streamlit as st
 from bench_core import captures
 from bench_core.capture_changes import computes
 from bench_core.captured import Capture, CodeFile, Kernel
-from bench_core.graph_picture import cut, short
+from bench_core.graph_picture import cut, short_operator
 from bench_core.units import counted, seconds_text
 from pages.parts.compiler_words import eager_text
+from pages.parts.in_address import from_address, put_into_address
 from pages.parts.text import plain
 
 HEAVIEST = 10
@@ -95,7 +96,7 @@ def name_of(kernel: Kernel) -> str:
     where = modules[-1] if modules and (of_library or len(modules) == 1) else ""
     if len(modules) > 1 and not of_library:
         where = f"{modules[0]} … {modules[-1]}"
-    names = [short(kernel.name)] if of_library else computes(kernel).split(", ")
+    names = [short_operator(kernel.name)] if of_library else computes(kernel).split(", ")
     more = f" +{len(names) - 2}" if len(names) > 3 else ""
     what = cut(", ".join(names[: 2 if more else 3]) + more, 48)
     return f"{what} · {where}" if where else what
@@ -115,15 +116,16 @@ def code(capture: Capture, kernels: Sequence[Kernel]) -> None:
     if by_id:
         names = {one: f"{name_of(kernel)} · {kernel.part}" for one, kernel in by_id.items()}
         first = next((one for one, kernel in by_id.items() if kernel.kind != "extern"), None)
+        usual = first or next(iter(by_id))
+        from_address("kernel", usual, by_id)
         chosen = st.selectbox(
             "Kernel",
             list(by_id),
-            index=list(by_id).index(first) if first else 0,
             format_func=names.__getitem__,
             key="kernel",
-            bind="query-params",
             help="In the order of the calls. A click on a row or a box chooses one too.",
         )
+        put_into_address("kernel", chosen if chosen != usual else "")
         kernel = by_id[chosen]
         _facts(kernel)
         shown = captures.source_of(capture, kernel).splitlines()

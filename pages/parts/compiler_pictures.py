@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
 
 import streamlit as st
 
@@ -18,6 +17,7 @@ from bench_core.node_costs import node_seconds
 from bench_core.units import count_text, counted
 from pages.parts.compiler_words import PART_WORDS, TABS, Tab, tab_label
 from pages.parts.graph_view import graph_view
+from pages.parts.in_address import from_address, put_into_address
 from pages.parts.text import plain
 
 HEIGHT = 620
@@ -29,17 +29,17 @@ def stage_switch(capture: Capture) -> Tab:
     """The stage that is looked at; those that were not reached say `none`."""
     names = {tab.key: tab for tab in TABS}
     usual = "fusion" if capture.at("after_fusion") else "dynamo"
+    from_address("stage", usual, names)
     chosen = st.pills(
         "Stage",
         list(names),
         format_func=lambda key: tab_label(names[key], capture),
-        default=usual,
         required=True,
         key="stage",
-        bind="query-params",
         label_visibility="collapsed",
         wrap=True,
     )
+    put_into_address("stage", chosen if chosen and chosen != usual else "")
     return names[chosen or usual]
 
 
@@ -52,45 +52,40 @@ def pictures(
     """Two cards, and the third one beside them. What a click opens is opened in both."""
     numbers = sorted({file.number for file in capture.graphs})
     parts = _parts(capture, tab)
-    number, part, color = numbers[0] if numbers else 0, parts[0] if parts else "forward", "group"
+    number, part = numbers[0] if numbers else 0, parts[0]
+    color: Color = "group"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if len(parts) > 1:
-            part = st.segmented_control(
+            from_address("part", parts[0], parts)
+            chosen = st.segmented_control(
                 "Direction",
                 parts,
                 format_func=PART_WORDS.__getitem__,
-                default=parts[0],
                 required=True,
-                key=f"part_{tab.key}",
-                bind="query-params",
+                key="part",
                 label_visibility="collapsed",
             )
+            part = chosen or parts[0]
+            put_into_address("part", part if part != parts[0] else "")
         if len(numbers) > 1 and tab.key != "dynamo":
-            number = st.selectbox(
-                "Graph",
-                numbers,
-                format_func=lambda one: f"Graph {one}",
-                key="graph",
-                bind="query-params",
-                label_visibility="collapsed",
-                width=130,
-            )
+            number = _graph_field(numbers)
         if any(kernel.seconds for kernel in kernels):
-            color = st.segmented_control(
+            from_address("color", "time", COLORS)
+            shade = st.segmented_control(
                 "Colour",
                 list(COLORS),
                 format_func=COLORS.__getitem__,
-                default="time",
                 required=True,
                 key="color",
-                bind="query-params",
                 label_visibility="collapsed",
                 help="By time: darker takes more of the step. By fused group: loops of one colour "
                 "in a frame became one; dark blue is left to a library.",
             )
+            color = "group" if shade == "group" else "time"
+            put_into_address("color", color if color != "time" else "")
         _opened_pills()
     sides = _sides(capture, tab, number, part)
-    draw = partial(_card, capture, kernels, cast(Color, color))
+    draw = partial(_card, capture, kernels, color)
     if tab.key == "dynamo":
         _dynamo(capture, sides[1], draw)
         return
@@ -140,17 +135,23 @@ def _dynamo(capture: Capture, first: GraphFile | None, draw: partial[None]) -> N
     with right, st.container(border=True, gap="xsmall", height="stretch"):
         files = capture.at("dynamo")
         if len(files) > 1:
-            number = st.selectbox(
-                "Graph",
-                [file.number for file in files],
-                format_func=lambda one: f"Graph {one}",
-                key="graph",
-                bind="query-params",
-                label_visibility="collapsed",
-                width=130,
-            )
+            number = _graph_field([file.number for file in files])
             first = next((file for file in files if file.number == number), first)
         draw(first, "captured")
+
+
+def _graph_field(numbers: Sequence[int]) -> int:
+    from_address("graph", numbers[0], numbers)
+    number = st.selectbox(
+        "Graph",
+        numbers,
+        format_func=lambda one: f"Graph {one}",
+        key="graph",
+        label_visibility="collapsed",
+        width=130,
+    )
+    put_into_address("graph", str(number) if number != numbers[0] else "")
+    return number
 
 
 def _breaks(capture: Capture) -> None:

@@ -18,8 +18,11 @@ from bench_core.units import seconds_text
 from pages.parts.compiler_words import CAPTURE_PARTS
 from pages.parts.text import plain
 
-VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
 POLL_SECONDS = 1.0
+
+
+def view_only() -> bool:
+    return os.environ.get("BENCH_VIEW_ONLY") == "1"
 
 
 def take(spec: RunSpec, parts: tuple[PartName, ...] = PARTS) -> None:
@@ -43,7 +46,7 @@ def nothing_yet(spec: RunSpec, offers: Capabilities | None) -> None:
         )
         for lack in lacks:
             st.markdown(f":red[:material/error:] {plain(lack[0].upper() + lack[1:])}")
-        if VIEW_ONLY:
+        if view_only():
             st.caption("This dashboard is for viewing only, so nothing can be captured here.")
             return
         st.button(
@@ -86,7 +89,7 @@ def _draw(spec: RunSpec, state: captures.State) -> None:
             "You can leave this page and come back.]]",
             width="content",
         )
-        if not VIEW_ONLY:
+        if not view_only():
             st.button(
                 "Stop",
                 icon=":material/stop_circle:",
@@ -99,7 +102,7 @@ def _draw(spec: RunSpec, state: captures.State) -> None:
 
 def further_parts(capture: Capture) -> None:
     """Buttons for what was not taken or failed, and to begin anew."""
-    if VIEW_ONLY:
+    if view_only():
         return
     left = tuple(part for part in PARTS if part not in capture.parts)
     with st.container(horizontal=True):

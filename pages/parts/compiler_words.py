@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from bench_core.capture_changes import short_operator
 from bench_core.captured import Capture, Kernel
 from bench_core.graph import Part, Stage
+from bench_core.graph_picture import short_operator
 from bench_core.units import NO_BREAK, TIMES, count_text, counted
 
 PART_WORDS: dict[Part, str] = {

@@ -6,6 +6,9 @@ binding of an input that was moved.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 import streamlit as st
 
 
@@ -20,6 +23,18 @@ def whole_number(
     number = st.number_input(label, min_value=1, max_value=most, key=key, width=width, help=help)
     put_into_address(key, str(number) if number != usual else "")
     return number
+
+
+def from_address(key: str, usual: Any, options: Collection[Any]) -> None:
+    """Give an input that is drawn next the value of the address, where it is one of the options.
+
+    Not bind="query-params" where options have words: it writes these, with their counts.
+    """
+    asked = st.query_params.get(key, "")
+    named = {str(option): option for option in options}
+    st.session_state.setdefault(key, named.get(asked, usual))
+    if st.session_state[key] not in options:
+        st.session_state[key] = usual
 
 
 def put_into_address(key: str, value: str) -> None:
