@@ -168,12 +168,17 @@ def workload_of(pair: Comparison) -> Hashable:
 def workload_key(run: Run, varied: Sequence[str] = ("variant",)) -> Hashable:
     """The same for a run by itself; `varied` are the names of what arms differ in.
 
-    The samples of inference are only how often it was called.
+    The samples of inference are only how often it was called. A field that the run's source does
+    not state is another workload than one that is stated, whatever its default.
     """
     work = run.spec.workload
     unread = {*varied, "samples"} if work.unit == "iteration" else {*varied}
     # By vars: pydantic's own iteration takes ten times as long, and there are thousands of runs.
-    facts = tuple(fact for fact in vars(work).items() if fact[0] not in unread)
+    facts = tuple(
+        (name, "not stated") if name in run.unstated else (name, value)
+        for name, value in vars(work).items()
+        if name not in unread
+    )
     variant = None if "variant" in unread else run.spec.variant.arm
     digest = None if "model" in unread else run.prepared and run.prepared.model_sha256
     return facts, variant, digest

@@ -99,12 +99,13 @@ def _of_arms(
 def _fastest(across: Across, row: Row, name: str) -> dict[str, str]:
     best = fastest(row)
     first, second = best[:2]
+    a_second = rate(row, first.arm)
     return {
         "Workload": name,
         "Fastest": across.names[first.place],
         "With": first.arm.name,
         f"One {row.workload.unit}": seconds_text(first.amount),
-        f"{row.workload.thing.capitalize()}s a second": rate_text(rate(row, first.arm)),
+        f"{row.workload.thing.capitalize()}s a second": rate_text(a_second) if a_second else "",
         "Ahead by": ahead_text(best),
         "Next": across.names[second.place],
         "Its arm": second.arm.name,

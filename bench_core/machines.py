@@ -349,9 +349,11 @@ def cheapest(row: Row, prices: Mapping[str, float], count: int) -> list[Contende
     return _ranked(row, amount)
 
 
-def rate(row: Row, arm: Arm) -> float:
-    """Images (samples, elements) a second in the steady state."""
+def rate(row: Row, arm: Arm) -> float | None:
+    """Images (samples, elements) a second in the steady state; None where none are stated."""
     work = row.workload
+    if work.unit == "epoch" and any("samples" in one.run.unstated for one in arm.runs):
+        return None
     if work.unit == "iteration":
         return work.batch_size / arm.steady_seconds
     samples = work.steps_per_epoch * work.batch_size if work.drop_last else work.samples

@@ -21,7 +21,7 @@ from bench_core.units import counted
 from pages.parts.import_list import import_list
 from pages.parts.kinds import kind_of
 from pages.parts.machine_labels import machine_list
-from pages.parts.measured import measured_runs
+from pages.parts.measured import measured_runs, read_epochs
 from pages.parts.run_card import run_card
 from pages.parts.run_table import run_table
 from pages.parts.sample_results import sample_button
@@ -47,7 +47,8 @@ def csv_of(runs: list[Run], *, summary: bool) -> bytes:
         if summary:
             write_summary(text, measured_runs(store, ordered))
             return text.getvalue().encode("utf-8-sig")  # spreadsheets guess the encoding otherwise
-        write(text, ordered, store.epochs([run.number for run in ordered], steps=True))
+        epochs = store.epochs([run.number for run in ordered], steps=True)
+        write(text, ordered, epochs, store.experiments())
     return text.getvalue().encode()
 
 
@@ -227,6 +228,7 @@ if sheets > 1:
 shown = matching[(sheet - 1) * RUNS_A_PAGE : sheet * RUNS_A_PAGE]
 with Store() as store:
     measured = measured_runs(store, shown)
+    read_epochs(store, measured)
 # A tick lives in the session, and a single one in the address too: `?run=41` opens its card.
 linked = [run.id for run in shown if str(run.number) == st.query_params.get("run")]
 ticked = run_table(measured, machines, linked or st.session_state.get("ticked", []))

@@ -109,6 +109,8 @@ def _number(name: str, row: Row, place: Place, arm_name: str) -> Cell:
     look = " first look" if is_first_look(arm) else ""
     if name == "Throughput":
         value = rate(row, arm)
+        if value is None:
+            return Cell(EMPTY_CELL)
         return Cell(value, rate_text(value) + look, gray=bool(look))
     return Cell(arm.steady_seconds, seconds_text(arm.steady_seconds) + look, gray=bool(look))
 

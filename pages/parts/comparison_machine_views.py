@@ -119,6 +119,8 @@ def _points(view: View) -> Iterator[MachinePoint]:
             of_base = {pair.baseline.name for pair in row.pairs.values()}
             for (place, arm_name), one in row.arms.items():
                 value = rate(row, one) if view.name == "Throughput" else one.steady_seconds
+                if value is None:
+                    continue
                 text = rate_text(value) if view.name == "Throughput" else seconds_text(value)
                 yield MachinePoint(
                     label,
