@@ -87,7 +87,10 @@ class Comparison:
 
     @cached_property
     def band(self) -> stats.Band | None:
-        """For a first look: how far single times move the ratio. Not an interval over runs."""
+        """For a first look: how far single times move the ratio. Not an interval over runs.
+
+        None where an arm's source states no single times.
+        """
         if self.speedup.kind != "first look":
             return None
         arms = [
@@ -99,7 +102,7 @@ class Comparison:
             ]
             for arm in (self.baseline, self.candidate)
         ]
-        return stats.first_look_band(arms[0], arms[1])
+        return stats.first_look_band(arms[0], arms[1]) if all(arms) else None
 
     def baseline_start(self, cache: Cache | None) -> Cache | None:
         """The start of the baseline beside a candidate from `cache`: alike, where it compiles too.
@@ -117,11 +120,14 @@ class Comparison:
         after = self.candidate.excess_seconds(cache if self.candidate.variant.cache else None)
         if before is None or after is None:
             return None
-        epochs = min(
-            len(m.series_seconds) for arm in (self.baseline, self.candidate) for m in arm.runs
-        )
+        epochs = min(m.count for arm in (self.baseline, self.candidate) for m in arm.runs)
+        # Of stated times none was measured here, and what they promise is always projected.
         return stats.break_even(
-            before, after, self.baseline.steady_seconds, self.candidate.steady_seconds, epochs
+            before,
+            after,
+            self.baseline.steady_seconds,
+            self.candidate.steady_seconds,
+            max(epochs, 1),
         )
 
     def outlook(self, cache: Cache | None) -> stats.Outlook | None:
@@ -172,8 +178,9 @@ class Comparison:
     @property
     def differs(self) -> bool:
         """A difference is shown; in a first look, seen beyond what equal processes scatter."""
-        if self.band:
-            outside = not self.band.low <= 1 <= self.band.high and not self.below_floor
+        if self.speedup.kind == "first look":
+            band = self.band
+            outside = (band is None or not band.low <= 1 <= band.high) and not self.below_floor
             # Thousands of latencies narrow the band below what the next process would change.
             return outside and abs(math.log(self.speedup.ratio)) > SCATTER
         return self.shows_difference
@@ -183,7 +190,7 @@ class Comparison:
         """`8.4 % faster`, `no difference shown`, or what a first look saw."""
         speedup = self.speedup
         if speedup.kind == "first look":
-            if self.band is None or not self.differs:
+            if not self.differs:
                 return "first look: no difference seen"
             # The band knows nothing of other processes, so its digits would claim too much.
             low, high = speedup.ratio * (1 - SCATTER), speedup.ratio * (1 + SCATTER)
@@ -227,8 +234,13 @@ class Comparison:
         if speedup.kind == "first look":
             runs = counted(min(speedup.baseline_runs, speedup.candidate_runs), "run")
             band = self.band
-            within = percent_interval_text(band.low, band.high) if band else ""
-            if band and self.differs and not within.endswith("fast"):
+            if band is None:
+                return (
+                    f"Only {runs} in an arm, without single times: no verdict before "
+                    f"{stats.RUNS_FOR_A_VERDICT}."
+                )
+            within = percent_interval_text(band.low, band.high)
+            if self.differs and not within.endswith("fast"):
                 within += " faster" if band.low > 1 else " slower"
             return (
                 f"Only {runs} in an arm: no verdict before {stats.RUNS_FOR_A_VERDICT}. "

@@ -16,6 +16,7 @@ import numpy as np
 
 from bench_core import pairing
 from bench_core.comparison import Comparison
+from bench_core.epoch_columns import column
 from bench_core.measured import FIRST_ITERATIONS, Arm, Measured, cache_found
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import NO_BREAK, counted, seconds_text
@@ -143,7 +144,8 @@ def trend(seconds: Sequence[float]) -> float | None:
     """
     values = np.log(np.asarray(seconds, dtype=float))
     if len(values) > TREND_BLOCKS:
-        values = np.array([np.median(part) for part in np.array_split(values, TREND_BLOCKS)])
+        parts = np.array_split(values, TREND_BLOCKS)
+        values = np.array([median(part.tolist()) for part in parts])
     count = len(values)
     if count < 3:
         return None
@@ -188,7 +190,7 @@ def _quiet_from(one: Measured) -> int:
 def _compiled_late(one: Measured) -> Doubt | None:
     """A compile after the first epoch, or the first calls. That of evaluation is its own."""
     if one.unit == "epoch":
-        series, opening = [epoch.compile_seconds for epoch in one.epochs], 1
+        series, opening = column(one.epochs, "compile_seconds"), 1
     else:
         series, opening = one.series_compile_seconds, FIRST_ITERATIONS
     late = [at + 1 for at, seconds in enumerate(series) if seconds and at >= opening]
@@ -236,8 +238,9 @@ def _gpu(one: Measured) -> dict[str, int]:
 
 
 def _other_programs(one: Measured) -> Doubt | None:
-    epochs = one.epochs[one.steady.first :] if one.unit == "epoch" else one.epochs
-    shares = [e.foreign_cpu_share for e in epochs if e.foreign_cpu_share is not None]
+    told = column(one.epochs, "foreign_cpu_share")
+    first = one.steady.first if one.unit == "epoch" else None
+    shares = [share for share in told[first:] if share is not None]
     share = fmean(shares) if shares else 0.0
     if share < LOUD_NEIGHBOURS:
         return None
@@ -341,6 +344,10 @@ def _unchecked(arm: Arm, who: str) -> Doubt | None:
         why = arm.parity.text.strip().rstrip(".")
     elif any(m.run.aftermath for m in arm.runs):
         return None
+    elif all(m.run.stated for m in arm.runs):
+        text = f"Whether {who} computes what eager computes is not stated by its source"
+        step = "measure it here, where results are checked"
+        return Doubt("not checked", "results not checked", text, step)
     else:
         why = "the check comes after the timing"
     text = f"The results of {who} were not held against eager's, {why}"

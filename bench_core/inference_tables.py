@@ -116,23 +116,18 @@ def arm_tables(measured: list[Measured], found: pairing.Comparisons) -> list[Arm
 
 
 def _cells(measured: list[Measured]) -> list[list[Arm]]:
-    cells: list[list[Measured]] = []
+    cells: dict[tuple[object, ...], list[Measured]] = {}
     for one in measured:
         over = one.run.status in ("done", "stopped", "interrupted")
         if one.unit == "epoch" or not over or not one.steady_seconds:
             continue
-        for cell in cells:
-            if not pairing.differences(cell[0].run, one.run):
-                cell.append(one)
-                break
-        else:
-            cells.append([one])
+        cells.setdefault(tuple(pairing.conditions_of(one.run).items()), []).append(one)
     return [
         [
             Arm(variant, tuple(one for one in cell if one.run.spec.variant.arm == variant))
             for variant in dict.fromkeys(one.run.spec.variant.arm for one in cell)
         ]
-        for cell in cells
+        for cell in cells.values()
     ]
 
 

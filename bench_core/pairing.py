@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import ne
@@ -140,32 +140,29 @@ def comparisons(
         if reason:
             left_out.append(LeftOut((one.run,), reason))
             continue
-        cell = cells[tuple(_conditions(one.run, axis).items())]
+        cell = cells[tuple(conditions_of(one.run, axis).items())]
         cell.setdefault(settings.of(one.run.spec), []).append(one)
     pairs = []
-    neighbours = _neighbours(cells)
     wanted = settings.number(axis.baseline) if axis.baseline else None
-    for conditions, cell in cells.items():
-        near = neighbours[_place(conditions)]
+    no_baseline = f"no {axis.baseline_name} run of the same workload"
+    kind = "variant" if axis.names == ("variant",) else "arm"
+    for here, near in _neighbourhood(cells):
+        cell = cells[here.conditions]
         base = next(iter(cell)) if wanted is None else wanted
         if base not in cell:
-            nearest = _nearest(conditions, near, lambda other, base=base: base in other)
-            what = f"no {axis.baseline_name} run of the same workload"
+            nearest = _nearest(here, near, base, has_it=True)
             left_out += [
-                _without_partner(ones, what, "on the same machine", conditions, nearest)
+                _without_partner(ones, no_baseline, "on the same machine", here, nearest)
                 for ones in cell.values()
             ]
             continue
+        if len(cell) == 1:
+            nearest = _nearest(here, near, base, has_it=False)
+            what = f"no other {kind} than {settings.name(axis, base, cell)} of the same workload"
+            left_out.append(_without_partner(cell[base], what, "on this machine", here, nearest))
+            continue
         arms = {number: axis.arm(settings.known[number], ones) for number, ones in cell.items()}
         baseline = arms[base]
-        if len(arms) == 1:
-            nearest = _nearest(conditions, near, lambda other, base=base: {*other} - {base})
-            kind = "variant" if axis.names == ("variant",) else "arm"
-            what = f"no other {kind} than {baseline.name} of the same workload"
-            left_out.append(
-                _without_partner(baseline.runs, what, "on this machine", conditions, nearest)
-            )
-            continue
         wrong = baseline.parity
         if wrong and wrong.verdict == "differs":
             every = tuple(m.run for arm in arms.values() for m in arm.runs)
@@ -194,6 +191,7 @@ class _Settings:
         self.known: list[Setting] = []
         self.numbers: dict[Setting, int] = {}
         self.of_values: dict[object, int] = {}
+        self.names_of: dict[int, str] = {}
 
     def number(self, setting: Setting) -> int:
         if setting not in self.numbers:
@@ -209,35 +207,56 @@ class _Settings:
             self.of_values[key] = self.number(setting_of(spec, self.names))
         return self.of_values[key]
 
+    def name(self, axis: Axis, number: int, cell: Mapping[int, Sequence[Measured]]) -> str:
+        """Of the arm in a cell; an arm that its variant tells has the same one in every cell."""
+        if number not in self.names_of or "variant" not in self.names:
+            self.names_of[number] = axis.arm(self.known[number], cell[number]).name
+        return self.names_of[number]
+
 
 # Why a run has no partner
 
 
-def _place(conditions: Conditions) -> tuple[object, ...]:
-    """The model, the machine and the device, as far as they are conditions."""
-    return tuple(item for item in conditions if item[0] in ("model", "machine", "device"))
+@dataclass(frozen=True, slots=True)
+class _Neighbour:
+    """A cell among those of its model, machine and device; `facts` leave the batch out."""
+
+    conditions: Conditions
+    facts: Conditions
+    batch: object
+    arms: Collection[int]
 
 
-def _neighbours(
-    cells: Mapping[Conditions, Cell],
-) -> Mapping[tuple[object, ...], list[tuple[Conditions, Cell]]]:
-    """The cells by their place."""
-    found = defaultdict(list)
+def _neighbourhood(cells: Mapping[Conditions, Cell]) -> list[tuple[_Neighbour, list[_Neighbour]]]:
+    """Each cell, in their order, with those of its place, itself among them."""
+    by_place: dict[object, list[_Neighbour]] = defaultdict(list)
+    found = []
     for conditions, cell in cells.items():
-        found[_place(conditions)].append((conditions, cell))
+        known = dict(conditions)
+        batch = known.pop("batch_size", None)
+        known.pop("samples", None)
+        place = tuple(known.get(name) for name in ("model", "machine", "device"))
+        here = _Neighbour(conditions, tuple(known.items()), batch, cell.keys())
+        by_place[place].append(here)
+        found.append((here, by_place[place]))
     return found
 
 
 def _nearest(
-    conditions: Conditions,
-    near: Sequence[tuple[Conditions, Cell]],
-    fits: Callable[[Cell], object],
-) -> Conditions | None:
-    """The cell that differs in the fewest facts, of those that fit."""
-    fitting = (other for other, cell in near if other is not conditions and fits(cell))
+    to: _Neighbour, near: Sequence[_Neighbour], arm: int, *, has_it: bool
+) -> _Neighbour | None:
+    """The cell that differs in the fewest facts, of those with that arm, or with another one.
+
+    Another batch weighs less than another fact: such runs were mostly meant to be the same.
+    """
+    fitting = (
+        one
+        for one in near
+        if one is not to and (arm in one.arms if has_it else len(one.arms) > (arm in one.arms))
+    )
     return min(
         islice(fitting, MOST_NEIGHBOURS),
-        key=lambda other: sum(map(ne, conditions, other)),
+        key=lambda one: 2 * sum(map(ne, to.facts, one.facts)) + (to.batch != one.batch),
         default=None,
     )
 
@@ -246,14 +265,14 @@ def _without_partner(
     runs: Sequence[Measured],
     what: str,
     where: str,
-    conditions: Conditions,
-    nearest: Conditions | None,
+    here: _Neighbour,
+    nearest: _Neighbour | None,
 ) -> LeftOut:
     """`no eager run of the same workload: batch_size is 256 here, 1024 there`."""
     these = tuple(m.run for m in runs)
     if nearest is None:
         return LeftOut(these, f"{what} {where}")
-    differ = _unlike(dict(conditions), dict(nearest))
+    differ = _unlike(dict(here.conditions), dict(nearest.conditions))
     # As many samples as the batch holds are no other difference than the batch.
     if "batch_size" in differ and differ.get("samples") == differ["batch_size"]:
         del differ["samples"]
@@ -407,7 +426,7 @@ def _compiled_nothing(run: Run) -> bool:
     )
 
 
-def _conditions(run: Run, axis: Axis = USUAL) -> dict[str, object]:
+def conditions_of(run: Run, axis: Axis = USUAL) -> dict[str, object]:
     """All that must agree before a ratio is formed, by the name a person is told."""
     conditions: dict[str, object] = {**vars(run.spec.workload)}
     conditions["unit"] = run.spec.workload.unit  # no axis frees it: an epoch is no call
@@ -438,7 +457,7 @@ def differences(
     By name the candidate's value and the baseline's. A fact that neither source states agrees; one
     that only one of them states differs.
     """
-    return _unlike(_conditions(candidate, axis), _conditions(baseline, axis))
+    return _unlike(conditions_of(candidate, axis), conditions_of(baseline, axis))
 
 
 def _unlike(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,11 +18,13 @@ from bench_core.inference_tables import (
 )
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
-from bench_core.spec import Experiment, RunSpec, Task
-from bench_core.units import bytes_text, interval_text, ratio_text, seconds_text
+from bench_core.spec import Experiment, Measurement, RunSpec, Task
+from bench_core.units import bytes_text, counted, interval_text, ratio_text, seconds_text
 from bench_core.until_sure import outcome_text
 
 WIDTH = 116
+# So many runs are named one by one; of more, so many models and reasons of a kind.
+MOST_NUMBERS, MOST_NAMED = 12, 6
 OF_THE_OTHER_TASK: dict[Task, tuple[str, ...]] = {
     "train": ("iterations", "grad_mode", "compile_in_grad_mode", "backward"),
     "infer": (
@@ -120,12 +122,16 @@ def arm_name(spec: RunSpec, axis: tuple[str, ...]) -> str:
 
 
 def print_runs(measured: list[Measured]) -> None:
-    """A table a task: training counts epochs, inference iterations and their percentiles."""
-    for unit, head, row in (
-        ("epoch", TRAINING_HEAD, _training_row),
-        ("iteration", inference_tables.RUN_HEAD, inference_tables.run_row),
+    """A table a task: training counts epochs, inference iterations and their percentiles.
+
+    What has stated times in the place of single ones stands in a third.
+    """
+    for of_it, head, row in (
+        (_has_epochs, TRAINING_HEAD, _training_row),
+        (_has_calls, inference_tables.RUN_HEAD, inference_tables.run_row),
+        (_is_stated, STATED_HEAD, _stated_row),
     ):
-        rows = [row(one) for one in measured if one.unit == unit]
+        rows = [row(one) for one in measured if of_it(one)]
         if rows:
             click.echo()
             print_table(head, rows)
@@ -155,6 +161,41 @@ def _training_row(one: Measured) -> tuple[str, ...]:
         seconds_text(one.compile_seconds) if one.compile_seconds else "",
         seconds_text(one.steady.median_seconds),
         bytes_text(max((e.peak_memory_bytes or 0 for e in one.epochs), default=0) or None),
+    )
+
+
+STATED_HEAD = (
+    "run", "model", "size", "precision", "variant", "status", "stated", "start-up", "peak memory",
+    "machine", "file",
+)  # fmt: skip
+
+
+def _is_stated(one: Measured) -> bool:
+    return one.run.stated is not None
+
+
+def _has_epochs(one: Measured) -> bool:
+    return one.unit == "epoch" and not one.run.stated
+
+
+def _has_calls(one: Measured) -> bool:
+    return one.unit == "iteration" and not one.run.stated
+
+
+def _stated_row(one: Measured) -> tuple[str, ...]:
+    run, work = one.run, one.run.spec.workload
+    return (
+        str(run.number),
+        work.model_name,
+        "" if "batch_size" in run.unstated else work.size_text,
+        "" if "precision" in run.unstated else work.precision,
+        run.spec.variant.name,
+        run.status,
+        f"{seconds_text(one.steady.median_seconds)} an {one.unit}",
+        seconds_text(one.excess_seconds),
+        bytes_text(one.peak_memory_bytes),
+        run.machine,
+        run.source.file if run.source else "",
     )
 
 
@@ -207,27 +248,45 @@ def print_arms(measured: list[Measured], found: pairing.Comparisons) -> None:
 
 
 def print_comparisons(measured: list[Measured], found: pairing.Comparisons) -> None:
-    """Training in one table, a comparison a row; inference as arms beside each other."""
-    training = [pair for pair in found.pairs if pair.unit == "epoch"]
-    if training:
-        usual = all(pair.axis == ("variant",) for pair in training)
+    """Training in one table, a comparison a row; inference as arms beside each other.
+
+    Inference whose times are stated only has no percentiles to set beside each other: a row too.
+    """
+    in_rows = [pair for pair in found.pairs if pair.unit == "epoch" or _of_stated(pair)]
+    if in_rows:
+        usual = all(pair.axis == ("variant",) for pair in in_rows)
         arms = ("variant",) if usual else ("arm", "against")
         head = ("model", "machine", "batch", *arms, "speedup", "95 % interval", "runs")
-        print_table((*head, "verdict", "pays off"), [_answer_row(pair) for pair in training])
-    for mean in geometric_means(training):
+        print_table((*head, "verdict", "pays off"), [_answer_row(pair) for pair in in_rows])
+    for mean in geometric_means(in_rows):
         if mean["matched"] > 1:
             of, count = mean["variant"], mean["matched"]
             click.echo(f"geometric mean of {of}: {ratio_text(mean['ratio'])} over {count}")
     print_arms(measured, found)
 
 
+def _of_stated(pair: Comparison) -> bool:
+    return any(m.run.stated for arm in (pair.baseline, pair.candidate) for m in arm.runs)
+
+
 def print_left_out(found: pairing.Comparisons, failed: bool = True) -> None:
     """Runs without a part in any ratio; without the failed ones where these were named before."""
-    for left in found.left_out:
-        runs = [run for run in left.runs if failed or run.status != "failed"]
-        if runs:
-            numbers = ", ".join(str(run.number) for run in runs)
-            click.echo(f"left out: run {numbers}: {left.reason}")
+    for kind, alike in found.left_out_kinds.items():
+        runs = [run for left in alike for run in left.runs if failed or run.status != "failed"]
+        if len(runs) <= MOST_NUMBERS:
+            for left in alike:
+                numbers = ", ".join(str(run.number) for run in left.runs if run in runs)
+                if numbers:
+                    click.echo(f"left out: run {numbers}: {left.reason}")
+            continue
+        click.echo(f"left out: {counted(len(runs), 'run')}: {kind}")
+        reasons = Counter(left.reason for left in alike for _ in left.runs)
+        if len(reasons) > 1:
+            for reason, count in reasons.most_common(MOST_NAMED):
+                click.echo(f"  {counted(count, 'run')}: {reason}")
+        models = list(dict.fromkeys(run.spec.workload.model_name for run in runs))
+        more = f" and {len(models) - MOST_NAMED} more" if len(models) > MOST_NAMED else ""
+        click.echo(f"  {', '.join(models[:MOST_NAMED])}{more}")
 
 
 def print_series(one: Measured) -> None:
@@ -247,6 +306,15 @@ def print_series(one: Measured) -> None:
     if rows:
         print_table(head, rows)
     steady = one.steady
+    if one.run.stated:
+        starts = f", its start {seconds_text(one.excess_seconds)}" if one.excess_seconds else ""
+        peak = bytes_text(one.peak_memory_bytes)
+        used = f", peak memory {peak}" if peak else ""
+        click.echo(
+            f"stated: {seconds_text(steady.median_seconds)} an {one.unit}, without single times"
+            f"{starts}{used}"
+        )
+        return
     if steady.first is None or steady.spread is None:
         click.echo(f"no steady state: {steady.reason}")
         return
@@ -277,9 +345,15 @@ def print_run_facts(run: Run) -> None:
     unread = OF_THE_OTHER_TASK[run.spec.workload.task]
     if run.spec.workload.is_function:
         unread += NOT_OF_FUNCTIONS
+    # Another tool's file says nothing of how often and how long this one would measure.
+    unread += (*run.unstated, *(Measurement.model_fields if run.stated else ()))
     for part in (run.spec.workload, run.spec.variant, run.spec.measurement):
         facts = {name: value for name, value in part if name not in unread}
         _print_facts(type(part).__name__, facts)
+    if source := run.source:
+        inferred = {f"{name} (inferred)": why for name, why in source.inferred.items()}
+        unstated = {"not stated": ", ".join(run.unstated)}
+        _print_facts("source", {**dict(source), "inferred": None, **inferred, **unstated})
     for title in ("environment", "prepared", "activity", "aftermath"):
         if part := getattr(run, title):
             facts = {name: value for name, value in part if name not in ("event", *unread)}
@@ -336,12 +410,9 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
     means = geometric_means(found.pairs)
     return {
         "matched": len(found.pairs),
-        "geomean": means[0]["ratio"] if len(means) == 1 else None,
+        "geomean": round(means[0]["ratio"], 4) if len(means) == 1 else None,
         "geomeans": means,
-        "left_out": [
-            {"runs": [run.id for run in left.runs], "reason": left.reason}
-            for left in found.left_out
-        ],
+        "left_out": [_left_out_json(kind, alike) for kind, alike in found.left_out_kinds.items()],
         "pairs": [
             {
                 "axis": list(pair.axis),
@@ -356,6 +427,8 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
                 "unit": pair.unit,
                 "baseline_steady_seconds": pair.baseline.steady_seconds,
                 "candidate_steady_seconds": pair.candidate.steady_seconds,
+                **_start_json("baseline", pair.baseline),
+                **_start_json("candidate", pair.candidate),
                 **_inference_json(pair),
                 "kind": pair.speedup.kind,
                 "speedup": pair.speedup.ratio,
@@ -370,6 +443,28 @@ def as_json(found: pairing.Comparisons) -> dict[str, Any]:
     }
 
 
+def _left_out_json(kind: str, alike: Sequence[pairing.LeftOut]) -> dict[str, Any]:
+    """Runs that were left out for reasons of one kind; `details` counts those with figures."""
+    runs = [run for left in alike for run in left.runs]
+    details = Counter(left.reason for left in alike for _ in left.runs)
+    return {
+        "reason": kind,
+        "count": len(runs),
+        "models": list(dict.fromkeys(run.spec.workload.model for run in runs)),
+        "details": dict(details.most_common()),
+        "runs": [run.id for run in runs],
+    }
+
+
+def _start_json(name: str, arm: Arm) -> dict[str, Any]:
+    """What the start costs on top of steady epochs or iterations, and the most memory in use."""
+    peaks = [m.peak_memory_bytes for m in arm.runs if m.peak_memory_bytes is not None]
+    return {
+        f"{name}_start_seconds": arm.excess_seconds(arm.start_shown),
+        f"{name}_peak_memory_bytes": max(peaks, default=None),
+    }
+
+
 def _inference_json(pair: Comparison) -> dict[str, Any]:
     """What only single iterations have, and whether they computed the right thing."""
     if pair.unit == "epoch":
@@ -379,7 +474,8 @@ def _inference_json(pair: Comparison) -> dict[str, Any]:
         for q, seconds in arm.known_percentiles().items():
             found[f"{name}_p{q}_seconds"] = seconds
         found[f"{name}_first_seconds"] = arm.first_seconds(arm.start_shown)
-        found[f"{name}_compile_seconds"] = arm.compile_seconds(arm.start_shown)
+        stated = all(m.run.stated for m in arm.runs)  # its start is stated, not what it went into
+        found[f"{name}_compile_seconds"] = None if stated else arm.compile_seconds(arm.start_shown)
     found["parity"] = pair.candidate.parity and pair.candidate.parity.verdict
     return found
 

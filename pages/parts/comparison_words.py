@@ -220,7 +220,7 @@ def speedup_cells(pair: Comparison) -> tuple[str, str]:
     speedup, band = pair.speedup, pair.band
     if band is None:
         ratio = ratio_text(speedup.ratio, speedup.low, speedup.high)
-        return ratio, interval_text(speedup.low, speedup.high)
+        return ratio, interval_text(speedup.low, speedup.high) or "first look"
     low, high = speedup.ratio * (1 - SCATTER), speedup.ratio * (1 + SCATTER)
     if low < band.low and band.high < high:
         return ratio_text(speedup.ratio, low, high), "first look"
