@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,12 @@ def test_a_capture_is_read_as_it_was_kept() -> None:
 
 
 def test_a_part_that_failed_keeps_what_it_reached() -> None:
-    failed = {"event": "failed", "failure": "out of memory", "reason": "no room", "phase": "here"}
+    failed: dict[str, object] = {
+        "event": "failed",
+        "failure": "out of memory",
+        "reason": "no room",
+        "phase": "here",
+    }
     capture = kept([*lines_of_sin()[:2], failed])
     assert capture.failures["graphs"].failure == "out of memory"
     assert [file.stage for file in capture.graphs] == ["dynamo"] and capture.parts == ("graphs",)
@@ -217,7 +223,7 @@ def test_time_is_shared_out_by_operators_and_nothing_is_lost() -> None:
             for name, spent in eager.items()
         ),
     )  # fmt: skip
-    side = (0, "forward")
+    side: kernel_costs.Side = (0, "forward")
     shared, timed = kernel_costs.shared_out(cost, kernels, calls, {side: nodes}, {side: text})
     assert [kernel.seconds for kernel in timed] == list(seconds)
     assert [kernel.eager_seconds for kernel in timed] == [3.0 + 1.0, 3.0, 9.0, None]
@@ -260,9 +266,9 @@ def test_a_capture_waits_for_a_measurement_and_can_be_stopped(folders: Path) -> 
     assert not (captures.folder_of(captures.key_of(spec)) / "state.json").exists()
 
 
-def wait(happened: object, seconds: float = 60) -> None:
+def wait(happened: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
-    while not happened():  # type: ignore[operator]
+    while not happened():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.05)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -152,7 +153,7 @@ def test_kernels_are_those_that_the_code_defines_and_calls(taken: Taken) -> None
     for code in capture.code:
         text = captures.read_file(capture, code.file)
         assert code.kernels == text.count("async_compile.cpp_pybinding(") > 0
-        names = {node.targets[0].id for node in ast.parse(text).body if is_kernel(node)}
+        names = {ast.unparse(one.targets[0]) for one in ast.parse(text).body if is_kernel(one)}
         found = [
             kernel
             for kernel in captures.read_kernels(capture)
@@ -167,7 +168,7 @@ def test_kernels_are_those_that_the_code_defines_and_calls(taken: Taken) -> None
             assert lines[kernel.last_line - 1].endswith("''')")
 
 
-def is_kernel(node: ast.stmt) -> bool:
+def is_kernel(node: ast.stmt) -> TypeGuard[ast.Assign]:
     return isinstance(node, ast.Assign) and "async_compile.cpp_pybinding" in ast.unparse(node.value)
 
 
@@ -219,14 +220,12 @@ def test_without_a_compiler_what_was_reached_is_kept_and_the_reason_named(
 ) -> None:
     monkeypatch.setenv("BENCH_CACHES", str(tmp_path))
     monkeypatch.setenv("CXX", "/there/is/no/compiler")
-    capture = captures.take(a_spec("function:sin_cos"), ["graphs", "cost"])
-    assert list(capture.failures) == ["cost"]
-    assert capture.failures["cost"].failure == "compiler missing"
-    assert "needs a C++ compiler" in capture.failures["cost"].reason
+    capture = captures.take(a_spec("function:sin_cos"), ["graphs"])
+    failure = capture.failures["graphs"]
+    assert failure.failure == "compiler missing"
+    assert "needs a C++ compiler, and it was not found while TorchInductor" in failure.reason
     assert {file.stage for file in capture.graphs} == set(STAGES)
-    [lack] = capture.missing  # the code is there, but it is not what a compiler would be given
-    assert lack.what == "vector instructions in the C++ code"
-    assert capture.kernels == 1 and capture.cost is None
+    assert capture.code == () and captures.read_kernels(capture) == ()
 
 
 def test_a_model_that_raises_is_a_fact_of_its_capture(taken: Taken) -> None:
@@ -339,7 +338,7 @@ def test_a_steady_step_is_tied_to_kernels_and_modules() -> None:
         assert total == pytest.approx(line.first_call_seconds, rel=0.01)
     kernels = captures.read_kernels(capture)
     assert all(kernel.seconds is not None for kernel in kernels)
-    assert sum(kernel.seconds for kernel in kernels) == pytest.approx(
+    assert sum(kernel.seconds or 0.0 for kernel in kernels) == pytest.approx(
         capture.cost.kernel_seconds + capture.cost.extern_seconds
     )
     eager = {(one.module, one.part): one.eager_seconds for one in capture.cost.modules}

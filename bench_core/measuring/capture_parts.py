@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import torch
 
-from bench_core.events import Event
+from bench_core.events import Event, Phase
 from bench_core.measuring import capture_alternatives, compile_timeline, graphs, step_costs
 from bench_core.measuring.capture_subject import Subject
 from bench_core.measuring.event_stream import EventStream
@@ -34,12 +34,18 @@ def tell_to(stream: EventStream) -> graphs.Tell:
     return tell
 
 
+def _enter(stream: EventStream, phase: str) -> None:
+    """A capture has phases of its own; a failure names the one that it happened in."""
+    stream.phase = cast(Phase, phase)
+    tell_to(stream)("phase", {"phase": phase})
+
+
 def take_graphs(spec: RunSpec, stream: EventStream) -> None:
     subject, tell = Subject(spec, stream), tell_to(stream)
-    tell("phase", {"phase": "capturing the graphs"})
+    _enter(stream, "capturing the graphs")
     by_dynamo = graphs.capture(subject, tell)
     tell("alternative", {"way": "TorchDynamo", **by_dynamo})
-    tell("phase", {"phase": "trying other ways to capture"})
+    _enter(stream, "trying other ways to capture")
     for alternative in capture_alternatives.tried(subject):
         tell("alternative", alternative)
 
@@ -47,9 +53,9 @@ def take_graphs(spec: RunSpec, stream: EventStream) -> None:
 def take_cost(spec: RunSpec, stream: EventStream) -> None:
     """The kernels are built and run: the phases of the first call, then where steps spend time."""
     subject, tell = Subject(spec, stream), tell_to(stream)
-    tell("phase", {"phase": "building the kernels"})
+    _enter(stream, "building the kernels")
     step = _first_calls(subject, tell, "cold")
-    tell("phase", {"phase": "profiling steady steps"})
+    _enter(stream, "profiling steady steps")
     device = subject.device
     step_seconds = step_costs.unwatched_seconds(step, device)
     with step_costs.marked_code() as generated:
@@ -87,7 +93,7 @@ def take_cost(spec: RunSpec, stream: EventStream) -> None:
 def take_warm(spec: RunSpec, stream: EventStream) -> None:
     """The first call once more, from the cache that `cost` filled."""
     subject, tell = Subject(spec, stream), tell_to(stream)
-    tell("phase", {"phase": "starting from the filled cache"})
+    _enter(stream, "starting from the filled cache")
     _first_calls(subject, tell, "warm")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench_core.measuring import environment, generated_code, graph_stages, private_names
+from bench_core.measuring import generated_code, graph_stages, private_names
 from bench_core.measuring.capture_subject import Subject
 from bench_core.measuring.compile_activity import LIMIT_HIT, gist_of
 from bench_core.measuring.decompositions import Decompositions
@@ -44,7 +44,7 @@ def capture(subject: Subject, tell: Tell) -> Fields:
 
     Returns how far TorchDynamo came, as capture_alternatives has it of the others.
     """
-    for lack in [*private_names.missing(), *_no_compiler(subject)]:
+    for lack in private_names.missing():
         tell("missing", lack)
     stages = Stages(subject.spec, tell)
     compiled = subject.compiled_with(stages.backend)
@@ -57,17 +57,6 @@ def capture(subject: Subject, tell: Tell) -> Fields:
     stages.tell_decompositions()
     tell("counts", {"ir_nodes_before_fusion": private_names.find("ir_nodes_pre_fusion")})
     return stages.summed_up()
-
-
-def _no_compiler(subject: Subject) -> list[Fields]:
-    """Without one TorchInductor writes plain loops, and says nothing."""
-    if subject.device.type != "cpu" or environment.compiler()[0]:
-        return []
-    reason = (
-        "no C++ compiler was found, and TorchInductor asks one which vector instructions there "
-        "are; install one (Debian: apt-get install g++) and capture again"
-    )
-    return [{"what": "vector instructions in the C++ code", "reason": reason}]
 
 
 class Stages:
@@ -237,8 +226,12 @@ class Stages:
     def _code(self, lowering: Any) -> Any:
         """In the place of building the kernels: the text, and what it consists of."""
         self.kernels_of.clear()
-        made = lowering.codegen_with_cpp_wrapper() if lowering.cpp_wrapper else lowering.codegen()
-        self._tell_fusion()
+        self.before_fusion, self.after_fusion = [], []
+        generate = lowering.codegen_with_cpp_wrapper if lowering.cpp_wrapper else lowering.codegen
+        try:
+            made = generate()
+        finally:
+            self._tell_fusion()  # what was fused is known though the code cannot be written
         text = made[0].value
         try:
             parsed = generated_code.parse(text)
@@ -272,8 +265,10 @@ class Stages:
             members = node.get("members", (node["name"],))
             kernels = [one for name in members for one in self.kernels_of.get(name, ())]
             node["kernel"] = ", ".join(dict.fromkeys(kernels))
-        self._tell_graph("before_fusion", self.before_fusion)
-        self._tell_graph("after_fusion", self.after_fusion)
+        if self.before_fusion:
+            self._tell_graph("before_fusion", self.before_fusion)
+        if self.after_fusion:
+            self._tell_graph("after_fusion", self.after_fusion)
 
     def _generated(self, parsed: generated_code.Parsed) -> Iterator[Fields]:
         for one in parsed.definitions:
