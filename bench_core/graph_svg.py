@@ -6,6 +6,7 @@ opens something, `data-opens`; the page reads these. All texts are escaped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -59,6 +60,12 @@ def svg(picture: Picture) -> str:
             if number and (boxes[number - 1].name, box.name) in picture.edges:
                 parts.append(_edge(((x, at - ROW + BOX_HEIGHT), (x, at))))
     return "\n".join([*parts, "</svg>"])
+
+
+def width_of(text: str) -> float:
+    """Of such a document, in pixels."""
+    found = re.search(r'<svg [^>]*?width="(\d+)"', text)
+    return float(found[1]) if found else 0.0
 
 
 def _widths(boxes: Sequence[Box]) -> dict[str, float]:

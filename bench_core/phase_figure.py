@@ -10,6 +10,8 @@ from bench_core.captured import Timeline
 from bench_core.chart_frame import ORANGE, framed, label
 from bench_core.units import seconds_text
 
+# What is in no phase of the compiler's.
+REST = "first call"
 # As the article's picture divides them: what each does, and who does it.
 PHASE_WORDS = {
     "TorchDynamo": "captures graphs from Python bytecode",
@@ -18,8 +20,9 @@ PHASE_WORDS = {
     "TorchInductor": "lowers, fuses and writes code",
     "Triton": "builds the kernels for the GPU",
     "C++/OpenMP": "builds the kernels for the CPU",
+    REST: "all else of the call, the model's own work too",
 }
-PALE = 0.38
+PALE = "rgba(224,89,11,.4)"
 ROW_HEIGHT = 44
 
 
@@ -27,6 +30,7 @@ def phase_timeline(timelines: Sequence[Timeline], title: str) -> go.Figure:
     """A row a phase; in each row the stretches of the cold start, below them the warm one's."""
     ordered = sorted(timelines, key=lambda one: one.cache)  # cold, warm
     rows = list(dict.fromkeys(phase.name for line in ordered for phase in line.phases))
+    rows.sort(key=REST.__eq__)
     figure = go.Figure()
     for line in ordered:
         ends: dict[str, int] = {phase.name: place for place, phase in enumerate(line.phases)}
@@ -37,7 +41,7 @@ def phase_timeline(timelines: Sequence[Timeline], title: str) -> go.Figure:
             base=[phase.began_seconds for phase in line.phases],
             orientation="h",
             name=f"{line.cache} cache",
-            marker={"color": ORANGE, "opacity": 1.0 if line.cache == "cold" else PALE},
+            marker={"color": ORANGE if line.cache == "cold" else PALE},
             # The row's sum stands once, behind its last stretch.
             text=[
                 seconds_text(total[phase.name]) if ends[phase.name] == place else ""
@@ -62,7 +66,7 @@ def phase_timeline(timelines: Sequence[Timeline], title: str) -> go.Figure:
         categoryorder="array", categoryarray=names[::-1], showgrid=False, ticksuffix=""
     )
     # Groups are drawn from below: without this the warm start would lie above the cold one.
-    figure.update_layout(legend_traceorder="normal")
+    figure.update_layout(legend_traceorder="reversed")
     figure.data = tuple(reversed(figure.data))
     return figure
 

@@ -54,7 +54,7 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
         column_config={
             "Kernel": st.column_config.TextColumn(pinned=True, width=190),
             f"Share of {step}": st.column_config.ProgressColumn(
-                min_value=0.0, max_value=_round_up(rows, whole), format="percent", width=120
+                min_value=0.0, max_value=_most(rows, whole), format="%.1f %%", width=125
             ),
             "Eager takes": st.column_config.TextColumn(
                 width=85, help="Eager's time for the same modules against the kernel's."
@@ -69,15 +69,15 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
             state.kernel = kernel_id(rows[picked[0]])
 
 
-def _round_up(rows: Sequence[Kernel], whole: float) -> float:
-    most = max((kernel.seconds or 0.0) for kernel in rows) / whole if whole else 1.0
-    return most or 1.0
+def _most(rows: Sequence[Kernel], whole: float) -> float:
+    """Per cent of the step in the heaviest one: as far as a bar may reach."""
+    return 100 * max((kernel.seconds or 0.0) for kernel in rows) / whole if whole else 100.0
 
 
 def _table(rows: Sequence[Kernel], whole: float, step: str) -> pd.DataFrame:
     table: dict[str, list[object]] = {"Kernel": [cut(name_of(kernel), 60) for kernel in rows]}
     if whole:
-        table[f"Share of {step}"] = [(kernel.seconds or 0.0) / whole for kernel in rows]
+        table[f"Share of {step}"] = [100 * (kernel.seconds or 0.0) / whole for kernel in rows]
         table["Eager takes"] = [eager_text(kernel) for kernel in rows]
         table["Time"] = [seconds_text(kernel.seconds) for kernel in rows]
         table["Eager"] = [seconds_text(kernel.eager_seconds) for kernel in rows]
@@ -127,7 +127,7 @@ def code(capture: Capture, kernels: Sequence[Kernel]) -> None:
         )
         put_into_address("kernel", chosen if chosen != usual else "")
         kernel = by_id[chosen]
-        _facts(kernel)
+        _facts(kernel, "step" if capture.spec.workload.task == "train" else "call")
         shown = captures.source_of(capture, kernel).splitlines()
         st.code(
             "\n".join(shown[:MOST_SHOWN_LINES]),
@@ -155,14 +155,14 @@ def code(capture: Capture, kernels: Sequence[Kernel]) -> None:
             )
 
 
-def _facts(kernel: Kernel) -> None:
+def _facts(kernel: Kernel, step: str) -> None:
     words = [f"**{plain(kernel.name)}**"]
     made = "a call of a library" if kernel.kind == "extern" else f"{kernel.kind}"
     words.append(made)
     lines = ", ".join(map(str, kernel.calls[:6])) + (" …" if len(kernel.calls) > 6 else "")
     words.append(f"called in line {lines}" if kernel.calls else "never called")
     if kernel.seconds is not None:
-        words.append(f"{seconds_text(kernel.seconds)} a step")
+        words.append(f"{seconds_text(kernel.seconds)} a {step}")
     st.markdown(" · ".join(words))
     if kernel.origins:
         with st.expander(f"Made from {counted(len(kernel.origins), 'operator')}"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -12,15 +13,16 @@ from bench_core.captured import Capture, GraphFile, Kernel
 from bench_core.graph import STAGES, Graph, Node, Part, Stage
 from bench_core.graph_dot import dot
 from bench_core.graph_picture import Color, Picture, calls_picture, picture
-from bench_core.graph_svg import svg
+from bench_core.graph_svg import svg, width_of
 from bench_core.node_costs import node_seconds
-from bench_core.units import count_text, counted
+from bench_core.units import counted
 from pages.parts.compiler_words import PART_WORDS, TABS, Tab, tab_label
 from pages.parts.graph_view import graph_view
 from pages.parts.in_address import from_address, put_into_address
 from pages.parts.text import plain
 
 HEIGHT = 620
+NARROW = 420.0  # pictures as wide as this at most leave room for a third card beside them
 COLORS = {"time": "By time", "group": "By fused group"}
 state = st.session_state
 
@@ -84,17 +86,21 @@ def pictures(
             color = "group" if shade == "group" else "time"
             put_into_address("color", color if color != "time" else "")
         _opened_pills()
-    sides = _sides(capture, tab, number, part)
-    draw = partial(_card, capture, kernels, color)
+    sides = [
+        _drawn(capture, kernels, color, file) if file else None
+        for file in _sides(capture, tab, number, part)
+    ]
     if tab.key == "dynamo":
-        _dynamo(capture, sides[1], draw)
+        _dynamo(capture, kernels, color)
         return
-    columns = st.columns(3 if third else 2, gap="small")
-    for column, side, word in zip(columns, sides, ("before", "after"), strict=False):
+    beside = third and all(side is None or side.start_width <= NARROW for side in sides)
+    columns = st.columns(3 if beside else 2, gap="small")
+    for column, side, slot in zip(columns, sides, ("before", "after"), strict=False):
         with column, st.container(border=True, gap="xsmall", height="stretch"):
-            draw(side, word)
+            _card(capture, side, slot)
     if third:
-        with columns[2], st.container(border=True, gap="xsmall", height="stretch"):
+        where = columns[2] if beside else st.container()
+        with where, st.container(border=True, gap="xsmall", height="stretch"):
             third()
 
 
@@ -121,7 +127,7 @@ def _sides(
     return of(tab.before, part), of(tab.after, part)
 
 
-def _dynamo(capture: Capture, first: GraphFile | None, draw: partial[None]) -> None:
+def _dynamo(capture: Capture, kernels: Sequence[Kernel], color: Color) -> None:
     """The graphs in the order of the calls with their breaks, and the one that is chosen."""
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True, gap="xsmall", height="stretch"):
@@ -130,14 +136,15 @@ def _dynamo(capture: Capture, first: GraphFile | None, draw: partial[None]) -> N
         shown = calls_picture(capture.frames)
         if shown.left_out:
             st.caption(shown.left_out)
-        _view(shown, f"calls {capture.key}", "calls", "Dynamo's graphs and what ended them")
+        _view(svg(shown), f"calls {capture.key}", "calls", "Dynamo's graphs and what ended them")
         _breaks(capture)
     with right, st.container(border=True, gap="xsmall", height="stretch"):
         files = capture.at("dynamo")
+        file = files[0] if files else None
         if len(files) > 1:
-            number = _graph_field([file.number for file in files])
-            first = next((file for file in files if file.number == number), first)
-        draw(first, "captured")
+            number = _graph_field([one.number for one in files])
+            file = next(one for one in files if one.number == number)
+        _card(capture, _drawn(capture, kernels, color, file) if file else None, "captured")
 
 
 def _graph_field(numbers: Sequence[int]) -> int:
@@ -164,42 +171,52 @@ def _breaks(capture: Capture) -> None:
         st.dataframe(rows, hide_index=True, height="content", alt="The graph breaks")
 
 
-def _card(
-    capture: Capture,
-    kernels: Sequence[Kernel],
-    color: Color,
-    file: GraphFile | None,
-    word: str,
-) -> None:
-    if file is None:
-        st.markdown(f"**{word.capitalize()}** :gray[this stage was not reached]")
-        return
+class Drawn(NamedTuple):
+    """A graph with its picture; `start_width` is what it has before anything is opened."""
+
+    file: GraphFile
+    graph: Graph
+    picture: Picture
+    svg: str
+    start_width: float
+
+
+def _drawn(capture: Capture, kernels: Sequence[Kernel], color: Color, file: GraphFile) -> Drawn:
     graph = captures.read_graph(capture, file)
-    words = STAGES[file.stage]
+    seconds = node_seconds(graph, kernels, capture.cost)
+    whole = capture.cost.watched_seconds if capture.cost else None
+    opened = frozenset(state.get("opened") or ())
+    shown = picture(graph, opened=opened, color=color, seconds=seconds, step_seconds=whole)
+    closed = picture(graph, color=color, seconds=seconds, step_seconds=whole) if opened else shown
+    text = svg(shown)
+    width = width_of(text if closed is shown else svg(closed))
+    return Drawn(file, graph, shown, text, width)
+
+
+def _card(capture: Capture, side: Drawn | None, slot: str) -> None:
+    if side is None:
+        st.markdown(f"**{slot.capitalize()}** :gray[this stage was not reached]")
+        return
+    file, words = side.file, STAGES[side.file.stage]
     st.markdown(
-        f"**{words.title}** :gray[{count_text(file.operators)} "
-        f"{'operators' if file.stage not in ('before_fusion', 'after_fusion') else 'nodes'}]",
+        f"**{words.title}** :gray[{counted(file.operators, _noun(file.stage))}]",
         help=f"{words.component}: {words.text}.",
     )
-    seconds = node_seconds(graph, kernels, capture.cost)
-    shown = picture(
-        graph,
-        opened=frozenset(state.get("opened") or ()),
-        color=color,
-        seconds=seconds,
-        step_seconds=capture.cost.watched_seconds if capture.cost else None,
-    )
     name = f"{capture.spec.workload.model_name}-{file.stage}-{file.part}-{file.number}"
-    _view(shown, f"{capture.key} {file.file}", word, f"{words.title} of {name}", graph)
-    if shown.left_out:
-        st.markdown(f":small[:gray[{plain(shown.left_out)}]]")
-    _picked(graph, word)
-    _downloads(capture, file, shown, name)
+    _view(side.svg, f"{capture.key} {file.file}", slot, f"{words.title} of {name}")
+    if side.picture.left_out:
+        st.markdown(f":small[:gray[{plain(side.picture.left_out)}]]")
+    _picked(side.graph, slot)
+    _downloads(capture, side, name)
 
 
-def _view(shown: Picture, picture_id: str, slot: str, alt: str, graph: Graph | None = None) -> None:
+def _noun(stage: Stage) -> str:
+    return "node" if stage in ("before_fusion", "after_fusion") else "operator"
+
+
+def _view(text: str, picture_id: str, slot: str, alt: str) -> None:
     graph_view(
-        svg(shown),
+        text,
         key=f"graph_{slot}",
         picture=picture_id,
         height=HEIGHT,
@@ -251,19 +268,21 @@ def node_words(node: Node) -> list[str]:
     return [word for word in words if word]
 
 
-def _downloads(capture: Capture, file: GraphFile, shown: Picture, name: str) -> None:
+def _downloads(capture: Capture, side: Drawn, name: str) -> None:
     with st.container(horizontal=True, gap="small"):
-        _download("SVG", lambda: svg(shown), f"{name}.svg", "image/svg+xml")
-        _download("DOT", lambda: dot(shown), f"{name}.dot", "text/vnd.graphviz")
-        if file.text:
-            text = file.text
-            _download("FX text", lambda: captures.read_file(capture, text), f"{name}.txt")
+        _download("SVG", side.svg, f"{name}.svg", "image/svg+xml")
+        _download("DOT", partial(dot, side.picture), f"{name}.dot", "text/vnd.graphviz")
+        if side.file.text:
+            text = partial(captures.read_file, capture, side.file.text)
+            _download("FX text", text, f"{name}.txt")
 
 
-def _download(label: str, data: object, name: str, mime: str = "text/plain") -> None:
+def _download(
+    label: str, data: str | Callable[[], str], name: str, mime: str = "text/plain"
+) -> None:
     st.download_button(
         label,
-        data=data,  # type: ignore[arg-type]
+        data=data,
         file_name=name.replace(":", "-").replace("/", "-"),
         mime=mime,
         icon=":material/download:",

@@ -36,13 +36,12 @@ def _title(capture: Capture) -> str:
     ]
     calls = sum(code.kernel_calls for code in capture.code)
     if before and capture.code:
+        made = calls + capture.extern_calls
+        if sum(before) <= made:  # lowering joined them before fusion could
+            before = [file.operators for file in capture.at("after_passes")] or before
         operations = " + ".join(map(count_text, before))
         noun = "operation" if sum(before) == 1 else "operations"
-        total = counted(calls + capture.extern_calls, "kernel call")
-        parts = [f"{count_text(calls)} of generated kernels"] if calls else []
-        if capture.extern_calls:
-            parts.append(f"{count_text(capture.extern_calls)} of libraries")
-        return f"{operations} {noun} became {total}: {' and '.join(parts)}."
+        return f"{operations} {noun} became {_calls(calls, capture.extern_calls)}."
     captured = capture.operators("dynamo")
     if captured is None:
         return "Nothing of the model was captured."
@@ -51,6 +50,19 @@ def _title(capture: Capture) -> str:
         backend = capture.spec.variant.backend
         return f"{graphs} of {counted(captured, 'operator')}; backend {backend} writes no kernels."
     return f"{counted(captured, 'operator')} were captured in {graphs}; no code was generated."
+
+
+def _calls(generated: int, of_libraries: int) -> str:
+    if not of_libraries:
+        return (
+            "one generated kernel" if generated == 1 else f"{generated} calls of generated kernels"
+        )
+    if not generated:
+        return counted(of_libraries, "library call")
+    return (
+        f"{counted(generated + of_libraries, 'kernel call')}: {count_text(generated)} of generated "
+        f"kernels and {count_text(of_libraries)} of libraries"
+    )
 
 
 def _graphs(capture: Capture) -> str:
@@ -86,7 +98,7 @@ def _heaviest(kernels: Sequence[Kernel]) -> str:
     seconds: dict[str, float] = defaultdict(float)
     for kernel in kernels:
         if kernel.kind == "extern":
-            seconds[short_operator(kernel.name)] += kernel.seconds or 0.0
+            seconds[short_operator(kernel.name).removesuffix("_backward")] += kernel.seconds or 0.0
     if not any(seconds.values()):
         return ""
     name = max(seconds, key=seconds.__getitem__)
@@ -149,4 +161,4 @@ def eager_text(kernel: Kernel) -> str:
     if not kernel.seconds or kernel.eager_seconds is None:
         return ""
     ratio = kernel.eager_seconds / kernel.seconds
-    return "same" if 0.9 < ratio < 1.1 else f"{ratio:.1f}{TIMES}"
+    return "same" if 0.9 < ratio < 1.1 else f"{ratio:.2g}{TIMES}"

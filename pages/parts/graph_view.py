@@ -16,11 +16,12 @@ CSS = """
   scrollbar-width: thin; }
 .graph .pane.dragged { cursor: grabbing; user-select: none; }
 .graph:fullscreen { background: var(--st-background-color); }
-.graph:fullscreen .pane { height: 100vh !important; }
+.graph:fullscreen .pane { height: 100vh; max-height: 100vh !important; }
 .graph svg { display: inline-block; vertical-align: top; }
 .graph .box[data-opens] { cursor: zoom-in; }
 .graph .box:hover rect { stroke: var(--st-text-color); stroke-width: 1.5; }
-.graph .bar { position: absolute; right: 4px; bottom: 4px; display: flex; gap: 2px; }
+.graph .bar { display: flex; justify-content: flex-end; gap: 2px; padding-top: 4px; }
+.graph:fullscreen .bar { position: absolute; right: 12px; bottom: 12px; }
 .graph button { width: 28px; height: 28px; border: 1px solid var(--st-border-color);
   border-radius: 6px; background: var(--st-background-color); color: var(--st-text-color);
   font: 15px var(--st-font); line-height: 1; cursor: pointer; padding: 0; }
@@ -120,7 +121,7 @@ function zoom(view, factor, at) {
 export default function ({ data, parentElement, setTriggerValue }) {
   const view = (parentElement.graphView ??= mount(parentElement));
   view.tell = setTriggerValue;
-  view.pane.style.height = `${data.height}px`;
+  view.pane.style.maxHeight = `${data.height}px`;
   if (data.svg === view.drawn) return;
   const first = data.picture !== view.picture;
   view.drawn = data.svg;
@@ -155,7 +156,7 @@ def graph_view(
     on_open: Callable[[str], None],
     on_pick: Callable[[str], None],
 ) -> None:
-    """Draw `svg`, `height` pixels high. Another name as `picture` starts with a fresh zoom.
+    """Draw `svg`, at most `height` pixels high. Another name as `picture` starts with a fresh zoom.
 
     `on_open` is given the module of a box that was clicked, `on_pick` the name of one that holds
     nothing more.
