@@ -15,7 +15,7 @@ from bench_core.spec import Workload
 from bench_core.table_file import TableFile, not_known, shortened
 
 IGNORE = "ignore"
-TIMES = {"time": None, "train_time": "train", "infer_time": "infer"}
+TIMES = {"time": None, "infer_time": "infer", "train_time": "train"}
 # What a column may hold beside the fields of the workload. `case` tells rows apart by a fact that
 # is none of these: it goes into the model's name.
 ROLES = (

@@ -1,9 +1,7 @@
 """Any other table with a column of times: whoever imports it says what its columns are.
 
-The times may be those of one arm each (`arm:HEADER`), or stand in one column beside a column, or an
-answer, that says which variant they are of. Each is taken as the time of one call, in training of
-one step. Columns that vary and mean nothing known tell cases apart: rows that differ there are
-never the same workload.
+Each time is taken as that of one call, in training of one step. Columns that vary and mean nothing
+known tell cases apart: rows that differ there are never the same workload.
 """
 
 from __future__ import annotations
@@ -12,47 +10,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench_core.column_questions import ARM, COLUMN, VARIANT, is_time_of_a_run, questions
 from bench_core.column_roles import (
-    BESIDES,
     IGNORE,
-    MIDDLES,
-    MOST_VALUES,
-    ROLES,
     TIMES,
     UNIT_SECONDS,
-    Column,
-    arm_in,
-    columns_of,
     is_time,
     plain_text,
     precision_of,
-    roles_of,
-    shown,
     task_of,
     unit_in,
     words_of,
 )
 from bench_core.device_names import device_of, short_name
 from bench_core.doubts import SYNCHRONISED
-from bench_core.file_words import Fact, facts_of
-from bench_core.foreign_run import (
-    NOT_STATED,
-    Cells,
-    ForeignRuns,
-    cells_of,
-    model_of,
-    question,
-    reasons,
-    variant_of,
-)
-from bench_core.imported import Answers, Family, ImportedRun, Question, settled
+from bench_core.foreign_run import Cells, ForeignRuns, cells_of, model_of, reasons, variant_of
+from bench_core.imported import Answers, Family, ImportedRun, settled
 from bench_core.source import Stated
 from bench_core.spec import COMPILES, SpecError, Variant, Workload
 from bench_core.table_file import BadFile, TableFile
-from bench_core.variant_words import plainly, suggestion
 
 KEY, TITLE = "columns", "a table of times"
-COLUMN, ARM, VARIANT = "column:", "arm:", "variant:"
 STEP_IS_EPOCH = "times are taken as those of single steps: an epoch is one step here"
 # Rows that are single epochs or calls are no results of whole runs.
 SINGLES = {"epoch", "step", "iteration", "iter"}
@@ -66,130 +44,6 @@ MATTERS = ("batch_size", "image_size", "memory_layout")
 def missing(header: Sequence[str]) -> tuple[str, ...]:
     singles = any(words_of(name) and {*words_of(name)} <= SINGLES for name in header)
     return () if any(map(is_time, header)) and not singles else ("a column of times",)
-
-
-def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
-    """What each column is, and what none says. BadFile: no column of times holds a number."""
-    columns = columns_of(table)
-    times = [one for one in columns if is_time(one.header) and one.is_number and one.values]
-    if not times:
-        raise BadFile("no latency column: none whose header speaks of a time holds numbers", 1)
-    named = facts_of(table.name)
-    asked = _times(times, answers, _suggested_variants(columns, answers))
-    others = [one for one in columns if one.header not in {time.header for time in times}]
-    facts = roles_of(others)
-    for column in others:
-        fact = facts[column.header]
-        key = COLUMN + column.header
-        if column.varies or fact.value != IGNORE or key in answers:
-            text = f"What is the column {column.header} ({shown(column)})?"
-            asked.append(Question(key, text, fact.value, ROLES, fact.why))
-    said = settled(asked, answers)
-    roles = {role: key.removeprefix(COLUMN) for key, role in said.items() if key.startswith(COLUMN)}
-    asked += _unstated(columns, roles, said, named)
-    return asked
-
-
-def _suggested_variants(columns: Sequence[Column], answers: Answers) -> bool:
-    """Whether a column says which variant a row is."""
-    facts = roles_of([one for one in columns if not is_time(one.header)])
-    said = [answers.get(COLUMN + header) or fact.value for header, fact in facts.items()]
-    return "variant" in said
-
-
-def _times(times: Sequence[Column], answers: Answers, variants: bool) -> list[Question]:
-    """What each column of times is: that of an arm, or of the variant that its row names."""
-    arms = not variants and any(arm_in(one.header) for one in times)
-    taken: set[str] = set()
-    asked = []
-    # The middle of a distribution says more of it than its ends.
-    middles = [one for one in times if {*MIDDLES} & {*one.words}]
-    for column in times:
-        header = column.header
-        beside = bool(BESIDES & {*column.words}) or bool(middles and column not in middles)
-        as_arm = ARM + header in answers or (arms and COLUMN + header not in answers)
-        if as_arm:
-            arm = None if beside else arm_in(header)
-            why = f"{arm} by its header" if arm else "its header names no variant"
-            text = f"Which variant are the times in {header} of ({shown(column)})?"
-            asked.append(Question(ARM + header, text, arm or IGNORE, (), why))
-            continue
-        role = "time"
-        for word in column.words:
-            role = {"infer": "infer_time", "train": "train_time"}.get(task_of(word) or "", role)
-        if {"compile", "compilation", "compiling"} & {*column.words}:
-            role, beside = "start_time", False
-        if beside or role in taken or ("time" in taken and role in TIMES):
-            fact = Fact(IGNORE, "it is no time of a call" if beside else "another column has them")
-        else:
-            taken.add(role)
-            fact = Fact(role, "by its header")
-        text = f"What are the times in {header} ({shown(column)})?"
-        asked.append(Question(COLUMN + header, text, fact.value, ROLES, fact.why))
-    return asked
-
-
-def _unstated(
-    columns: Sequence[Column],
-    roles: Mapping[str, str],
-    said: Mapping[str, str],
-    named: Mapping[str, Fact],
-) -> list[Question]:
-    """What is asked of the whole file, once it is known what its columns are."""
-    by_header = {one.header: one for one in columns}
-    used = [key for key, value in said.items() if _is_time_of_a_run(key, value)]
-    asked = []
-    if "model" not in roles:
-        asked.append(Question("model", "Which model is it? No column says so"))
-    if "machine" not in roles:
-        asked.append(question("machine"))
-    if "device" not in roles:
-        torch = by_header[roles["torch"]].values if "torch" in roles else {}
-        build = next((text for text in torch if "+cu" in text), None)
-        found = Fact("cuda:0", f"PyTorch is {build}") if build else named.get("device")
-        asked.append(question("device", found))
-    if any(not TIMES.get(said[key]) for key in used) and "task" not in roles:
-        asked.append(question("task", named.get("task")))
-    if "precision" not in roles:
-        precision = named.get("precision")
-        known = precision if precision and precision.value != "amp" else None
-        asked.append(question("precision", known))
-    if "torch" not in roles:
-        fact = named.get("torch") or Fact(NOT_STATED, "no column says it")
-        asked.append(question("torch", fact))
-    if "variant" in roles:
-        asked += _meanings(by_header[roles["variant"]])
-    elif any(key.startswith(COLUMN) for key in used):
-        asked.append(question("variant", named.get("variant")))
-    units = {unit_in(key) for key in used} - {None}
-    unit = units.pop() if len(units) == 1 else None
-    why = f"{unit} in the header" if unit else ""
-    text = "In which unit are the times, each of one call or step?"
-    asked.append(Question("unit", text, unit, tuple(UNIT_SECONDS), why))
-    return asked
-
-
-def _is_time_of_a_run(key: str, value: str) -> bool:
-    return value in TIMES if key.startswith(COLUMN) else key.startswith(ARM) and value != IGNORE
-
-
-def _meanings(column: Column) -> list[Question]:
-    """What each text of the column of variants means."""
-    if len(column.values) == MOST_VALUES:
-        raise BadFile(
-            f"holds {MOST_VALUES} texts and more, so it cannot be the variant; say what it is with "
-            f"{COLUMN}{column.header}",
-            column=column.header,
-        )
-    return [
-        Question(
-            VARIANT + text,
-            f"Which variant is {text!r} of the column {column.header}?",
-            plainly(text) or suggestion(text),
-            why="as it reads",
-        )
-        for text in column.values
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,16 +82,14 @@ def _mapped(table: TableFile, answers: Answers) -> Mapped:
                 both = ", ".join(roles[role])
                 raise BadFile(f"two columns are {role}: {both}; leave one of them out ({IGNORE})")
     arms = {
-        key.removeprefix(ARM): variant_of(text)
+        key.removeprefix(ARM): variant_of(said, key)
         for key, text in said.items()
         if key.startswith(ARM) and text != IGNORE
     }
     if not arms and not any(role in roles for role in TIMES):
         raise BadFile("no column of times is left: name one with arm:HEADER or column:HEADER=time")
     variants = {
-        key.removeprefix(VARIANT): variant_of(text)
-        for key, text in said.items()
-        if key.startswith(VARIANT)
+        key.removeprefix(VARIANT): variant_of(said, key) for key in said if key.startswith(VARIANT)
     }
     told = [one for one in asked if said.get(one.key) != IGNORE]
     return Mapped(roles, arms, variants, said, reasons(told, said))
@@ -251,11 +103,8 @@ def _timed(mapped: Mapped, cells: Cells) -> Iterator[tuple[str, Variant, str | N
     if not headers:
         return
     column = mapped.one("variant")
-    if column is None:
-        variant = variant_of(mapped.said["variant"])
-    else:
-        variant = mapped.variants[cells.needed(column)]
-    variant = _with_mode(mapped, cells, variant)
+    said = mapped.variants[cells.needed(column)] if column else variant_of(mapped.said)
+    variant = _with_mode(mapped, cells, said)
     filled = [one for one in headers if cells.text(one[0])]
     # A row without any time is one run that failed.
     for header, task in filled or headers[:1]:
@@ -327,7 +176,7 @@ def _run(
 
 def _unit_seconds(mapped: Mapped, header: str) -> float:
     """The file's unit, unless its headers name several."""
-    used = [key for key, value in mapped.said.items() if _is_time_of_a_run(key, value)]
+    used = [key for key, value in mapped.said.items() if is_time_of_a_run(key, value)]
     named = {unit_in(key) for key in used} - {None}
     unit = unit_in(header) if len(named) > 1 else None
     return UNIT_SECONDS[unit or mapped.said["unit"]]

@@ -116,7 +116,7 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
     inferred = reasons(asked, said)
     if said["task"] == "train":
         inferred["samples"] = STEP_IS_EPOCH
-    compiled = variant_of(said["variant"])
+    compiled = variant_of(said)
     places = cells_of(table)
     runs = ForeignRuns(table, KEY)
     for row in table.rows():

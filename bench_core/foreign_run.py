@@ -65,12 +65,12 @@ def reasons(questions: Sequence[Question], said: Mapping[str, str]) -> dict[str,
     }
 
 
-def variant_of(text: str) -> Variant:
+def variant_of(said: Mapping[str, str], key: str = "variant") -> Variant:
     """What was said that rows or a column are. Raises BadFile."""
     try:
-        return variant_named(text)
+        return variant_named(said[key])
     except SpecError as error:
-        raise BadFile(str(error)) from None
+        raise BadFile(f"{key}: {error}") from None
 
 
 def model_of(name: str, suite: str = "") -> str:

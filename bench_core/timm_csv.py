@@ -94,7 +94,7 @@ def _run(
         cells.row.line,
         said["machine"],
         said["device"],
-        variant_of(said["variant"]),
+        variant_of(said),
         {
             "task": task,
             "model": model_of(cells.needed("model"), "timm"),
