@@ -45,6 +45,7 @@ from bench_core.spec import COMPILES, Frozen, Measurement, RunSpec, SpecError, W
 from bench_core.steering import locked
 
 POLL_SECONDS = 0.2
+FORM = 2  # of what is kept: a new one leaves older captures unread
 
 
 class CannotCapture(ValueError):
@@ -108,13 +109,13 @@ def essence(spec: RunSpec) -> RunSpec:
 
 
 def key_of(spec: RunSpec) -> str:
-    """Names the folder. Another one when the torch or a model file's content is another."""
+    """Names the folder. Another one when the torch, a model file or the kept form is another."""
     spec = essence(spec)
     try:
         torch = metadata.version("torch")
     except metadata.PackageNotFoundError:
         torch = ""
-    facts = [spec.to_json(), torch]
+    facts = [spec.to_json(), torch, str(FORM)]
     kind, _, name = spec.workload.model.partition(":")
     if kind == "file" or name.endswith(".py"):
         with contextlib.suppress(OSError):
