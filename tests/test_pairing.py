@@ -8,6 +8,7 @@ from bench_core import pairing
 from bench_core.events import Activity, Finding, Parity
 from bench_core.measured import Arm, measure
 from bench_core.pairing import Axis
+from bench_core.source import Stated
 from bench_core.spec import Variant
 from bench_core.store import Store
 from tests.planted import COMPILE, EAGER, Shape, plant_run, planted_experiment
@@ -297,3 +298,78 @@ def test_a_break_even_far_ahead_has_two_digits(store):
     assert "from iteration 96\u202f000 (projected)" in pair.pays_off_text
     # One run an arm: a per cent of single iterations says nothing of the next process.
     assert pair.verdict_text == "first look: 101\u00a0% faster"
+
+
+# What has no partner
+
+
+def test_the_nearest_run_says_why_there_is_no_ratio(store):
+    planted_experiment(store, variants=(EAGER,), repeats=1, batch_sizes=(16, 32))
+    planted_experiment(store, variants=(COMPILE,), repeats=1, batch_sizes=(64,))
+    found = compared(store)
+    assert found.pairs == ()
+    reasons = [left.reason for left in found.left_out]
+    assert "no eager run of the same workload: batch_size is 64 here, 16 there" in reasons
+    assert set(found.left_out_kinds) == {
+        "no eager run of the same workload: batch_size differs",
+        "no other variant than eager of the same workload: batch_size differs",
+    }
+    assert [len(alike) for alike in found.left_out_kinds.values()] == [2, 1]
+
+
+def test_another_batch_is_nearer_than_another_image_size(store):
+    for batch_size, image_size in ((32, 64), (16, 64), (32, 96)):
+        arms = (COMPILE,) if (batch_size, image_size) == (32, 64) else (EAGER,)
+        planted_experiment(
+            store,
+            variants=arms,
+            repeats=1,
+            batch_sizes=(batch_size,),
+            workload={"image_size": image_size},
+        )
+    reasons = {left.reason for left in compared(store).left_out}
+    assert "no eager run of the same workload: batch_size is 32 here, 16 there" in reasons
+
+
+def test_runs_of_another_machine_are_no_neighbours(store):
+    planted_experiment(store, variants=(EAGER,), repeats=1)
+    planted_experiment(store, variants=(COMPILE,), repeats=1, machine="A100")
+    assert {left.reason for left in compared(store).left_out} == {
+        "no eager run of the same workload on the same machine",
+        "no other variant than eager of the same workload on this machine",
+    }
+
+
+def test_a_fact_that_one_side_leaves_unstated_is_named(store):
+    planted_experiment(store, repeats=1)
+    runs = store.runs()
+    epochs = store.epochs([run.number for run in runs])
+    told = [replace(runs[0], unstated=("torch",)), runs[1]]
+    found = pairing.comparisons(measure(run, epochs[run.number]) for run in told)
+    assert found.pairs == ()
+    assert "no eager run of the same workload: torch is 2.14.1 here, not stated there" in {
+        left.reason for left in found.left_out
+    }
+
+
+def test_stated_times_give_a_first_look_without_a_band(store):
+    planted_experiment(store, repeats=1, measured=0)
+    stated = {0: Stated(steady_seconds=60.0), 1: Stated(steady_seconds=40.0, start_seconds=90.0)}
+    measured = [
+        measure(replace(run, status="done", stated=stated[at]), ())
+        for at, run in enumerate(store.runs())
+    ]
+    [pair] = pairing.comparisons(measured).pairs
+    assert pair.speedup.ratio == pytest.approx(1.5)
+    assert pair.band is None and pair.differs
+    assert pair.verdict_text == "first look: 50\u00a0% faster"
+    assert pair.detail.startswith(
+        "Only 1 run in an arm, without single times: no verdict before 3."
+    )
+    # Eager's start is not stated, so nobody knows how much dearer that of compile is.
+    assert pair.break_even_cold is None
+    measured[0] = measure(
+        replace(measured[0].run, stated=Stated(steady_seconds=60.0, start_seconds=0.0)), ()
+    )
+    [pair] = pairing.comparisons(measured).pairs
+    assert "Pays off from epoch 5 (projected)." in pair.detail
