@@ -370,8 +370,10 @@ def _environments(pairs: Sequence[Comparison]) -> str:
 
 
 def _commands(runs: Sequence[Measured]) -> str:
-    """The lines that measure the same runs again, each once."""
-    lines = dict.fromkeys(one.run.spec.command for one in runs)
+    """The lines that measure the same runs again, each once; empty where only files know them."""
+    lines = dict.fromkeys(one.run.spec.command for one in runs if not one.run.stated)
+    if not lines:
+        return ""
     note = "Each line measures one run; with --repeats 3 it gives the three that a verdict needs."
     return f'<p class="quiet">{escape(note)}</p><pre>' + escape("\n".join(lines)) + "</pre>"
 
