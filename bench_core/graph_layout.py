@@ -18,6 +18,7 @@ GAP_X = 18.0
 GAP_Y = 26.0
 LANE = 12.0  # width of an edge that passes a layer
 SWEEPS = 8
+ALIKE = 8.0
 # Edges over more layers than this together are drawn straight, behind the boxes.
 MOST_POINTS = 4_000
 
@@ -199,11 +200,15 @@ def _places_x(
         for layer in layers if sweep % 2 == 0 else reversed(layers):
             wanted, weights = [], []
             for name in layer:
-                places = [x[one] for one in near[name]]
+                # What is alike pulls hardest: chains of boxes and long edges become straight.
+                pulls = [
+                    (x[one], ALIKE if ("\0" in one) == ("\0" in name) else 1.0)
+                    for one in near[name]
+                ]
+                total = sum(pull for _, pull in pulls)
                 alone = middle if name in apart else x[name]
-                wanted.append(sum(places) / len(places) if places else alone)
-                # Points of long edges pull hardest, so that these are straight.
-                weights.append(4.0 if "\0" in name else 1.0 if places else 0.1)
+                wanted.append(sum(at * pull for at, pull in pulls) / total if pulls else alone)
+                weights.append(max((pull for _, pull in pulls), default=0.1))
             gaps = [
                 (width[one] + width[other]) / 2 + GAP_X
                 for one, other in zip(layer, layer[1:], strict=False)

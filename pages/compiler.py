@@ -21,7 +21,7 @@ from pages.parts.text import plain
 from pages.parts.when import reader_zone, when_text
 
 offers = capabilities.cached()
-kept = captures.stored()
+kept = choice.kept_captures()
 choice.begin(kept, offers)
 
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
@@ -41,7 +41,7 @@ if objection:
     st.stop()
 
 now = captures.state(spec)
-capture = captures.find(spec)
+capture = choice.capture_of(spec, kept)
 if now:
     compiler_taking.progress(spec, now)
 if capture is None:
@@ -53,18 +53,22 @@ kernels = captures.read_kernels(capture)
 title, detail = answer(capture, kernels)
 st.subheader(plain(title), anchor=False)
 st.markdown(plain(detail))
+if capture.torch and capture.torch != choice.torch_here():
+    st.markdown(
+        f":yellow[:material/warning:] Captured with torch {plain(capture.torch)}; here is "
+        f"{plain(choice.torch_here() or 'none')}."
+    )
 for absence in absences(capture):
     st.markdown(f":yellow[:material/warning:] {plain(absence)}")
 
 tab = compiler_pictures.stage_switch(capture)
-third = partial(compiler_kernels.heaviest, capture, kernels)
+heaviest = partial(compiler_kernels.heaviest, capture, kernels)
+beside = {"fusion": heaviest, "dynamo": partial(compiler_phases.alternatives, capture)}
 if tab.key != "code":
-    compiler_pictures.pictures(capture, kernels, tab, third if tab.key == "fusion" else None)
+    compiler_pictures.pictures(capture, kernels, tab, beside.get(tab.key))
 elif capture.code:
     with st.container(border=True, gap="xsmall"):
-        third()
-if tab.key == "dynamo":
-    compiler_phases.alternatives_card(capture)
+        heaviest()
 if tab.key == "aot":
     compiler_phases.decompositions_card(capture)
 if tab.key in ("fusion", "code"):

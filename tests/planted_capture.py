@@ -8,6 +8,7 @@ kernels with their times, phases, other ways to capture. The same call gives the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -256,7 +257,7 @@ def plant_capture(
     extern = sum(kernel.seconds or 0.0 for kernel in kernels if kernel.kind == "extern")
     loops = sum(kernel.seconds or 0.0 for kernel in kernels if kernel.kind != "extern")
     fields: dict[str, Any] = {
-        "torch": "2.14.1",
+        "torch": metadata.version("torch"),
         "captured_at": 1_764_000_000.0,
         "parameters": 1000 * blocks,
         "parts": ("graphs", "cost", "warm") if timed else ("graphs",),

@@ -50,7 +50,7 @@ def test_what_was_asked_for_differently_is_named():
     assert asked_otherwise(first, second) == [
         "precision fp32, then bf16",
         "dynamic unset, then True",
-        "torch 2.14.1, then 2.15.0",
+        f"torch {first.torch}, then 2.15.0",
     ]
     assert asked_otherwise(first, first) == []
 

@@ -15,8 +15,10 @@ from bench_core.captured import Capture, Missing
 from bench_core.events import Failed
 from bench_core.spec import Variant
 from bench_core.steering import locked
+from bench_core.store import Store
 from pages.parts.compiler_choice import fields_of, link_of, spec_of
 from tests.driven_pages import button, labels, opened, said, table, words
+from tests.planted import planted_experiment
 from tests.planted_capture import BREAK, capture_spec, plant_capture
 
 HOSTILE = "![x](http://evil.example/x.png) **bold** :red[r]"
@@ -175,6 +177,18 @@ def test_a_link_names_the_very_run(spec):
 def test_a_link_with_other_fields_shows_their_capture():
     capture = plant_capture(capture_spec(memory_layout="channels_last"))
     assert "became" in shown(capture).subheader[0].value
+
+
+def test_a_capture_of_another_torch_is_shown_and_says_so():
+    capture = plant_capture(torch="2.9.0")
+    folder = captures.folder_of(capture.key)
+    folder.rename(folder.with_name("elsewhere"))
+    (folder.with_name("elsewhere") / "capture.json").write_text(
+        capture.changed(key="elsewhere").to_json()
+    )
+    at = shown(capture)
+    assert "Captured with torch 2.9.0; here is" in said(at)
+    assert "became" in at.subheader[0].value
 
 
 # Stages
@@ -354,6 +368,18 @@ def test_hostile_names_are_never_markdown():
         at = shown(capture, stage=stage)
         for markdown in ("![x](", "**bold**", ":red[r]", "**my**"):
             assert markdown not in words(at)
+
+
+# From other pages
+
+
+def test_a_runs_card_leads_to_its_capture_where_it_was_compiled(folder):
+    with Store() as store:
+        planted_experiment(store, models=("resnet50",), repeats=1)
+    [link] = opened("results", run="2").get("page_link")
+    assert link.proto.label == "What the compiler made of it"
+    assert "model=resnet50" in link.proto.query_string
+    assert not opened("results", run="1").get("page_link")
 
 
 def test_deleting_a_capture_leads_back_to_the_empty_state():

@@ -42,7 +42,9 @@ def cards():
         diagnosis_card(pair, store)
         parts_card(pair)
 
-st.navigation([st.Page(cards), st.Page({checkout!r} + "/pages/live.py", url_path="watch")]).run()
+others = [("live", "watch"), ("compiler", "graphs")]
+pages = [st.Page({checkout!r} + f"/pages/{{name}}.py", url_path=path) for name, path in others]
+st.navigation([st.Page(cards), *pages]).run()
 """
 WAITING = {("CPU", "small_cnn"): (Shape(2.0, wait_share=0.5), Shape(1.9, 5.8, wait_share=0.5))}
 

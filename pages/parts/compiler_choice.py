@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -29,6 +31,7 @@ from bench_core.spec import (
 from pages.parts.in_address import put_into_address
 from pages.parts.text import plain
 
+PAGES = Path(__file__).resolve().parent.parent
 TASKS = {"train": "Training", "infer": "Inference", "gradients": "Inference with gradients"}
 USUAL_VARIANTS = (
     Variant(execution="compile"),
@@ -87,6 +90,18 @@ def link_of(spec: RunSpec) -> dict[str, str]:
     return {name: str(value) for name, value in fields_of(spec).items() if value != ""}
 
 
+def capture_link(spec: RunSpec) -> None:
+    """To the capture of a run; nothing where torch.compile has no part in it."""
+    if captures.objection(spec):
+        return
+    st.page_link(
+        PAGES / "compiler.py",
+        label="What the compiler made of it",
+        icon=":material/account_tree:",
+        query_params=link_of(spec),
+    )
+
+
 def spec_of(fields: dict[str, Any]) -> RunSpec:
     """The run that the fields name. Raises SpecError."""
     also = _also(fields["also"])
@@ -128,6 +143,30 @@ def _also(text: str) -> dict[str, Any]:
     return also
 
 
+def kept_captures() -> list[Capture]:
+    """Those that can be shown: with this torch, or with another one, which is said."""
+    here = torch_here()
+    return [
+        one
+        for one in captures.stored()
+        if one.torch != here or captures.key_of(one.spec) == one.key
+    ]
+
+
+def torch_here() -> str:
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def capture_of(spec: RunSpec, kept: Sequence[Capture]) -> Capture | None:
+    """The run's capture with this torch, else with another one, the newest first."""
+    wanted = captures.essence(spec)
+    found = [one for one in kept if one.spec == wanted]
+    return captures.find(spec) or next(iter(found), None)
+
+
 def begin(kept: Sequence[Capture], offers: Capabilities | None) -> None:
     """Fill the fields before they are drawn: from the address, else with the newest capture."""
     usual: dict[str, Any] = {**START}
@@ -160,10 +199,10 @@ def kept_field(kept: Sequence[Capture]) -> bool:
     """The captures that are kept; shows the one that the fields name, if it is one of them."""
     titles = {capture.key: capture.title for capture in kept}
     try:
-        key = captures.key_of(spec_of(current()))
+        shown = capture_of(spec_of(current()), kept)
     except (SpecError, captures.CannotCapture):
-        key = ""
-    state.captured = key if key in titles else None
+        shown = None
+    state.captured = shown.key if shown and shown.key in titles else None
     st.selectbox(
         "Captured",
         list(titles),

@@ -49,20 +49,20 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
         height="content",
         placeholder="",
         on_select="rerun",
-        selection_mode="single-row",
+        selection_mode="single-cell",
         key=f"heaviest_{capture.key}",
         column_config={
-            "Kernel": st.column_config.TextColumn(pinned=True, width=190),
+            "Kernel": st.column_config.TextColumn(pinned=True, width=150),
             f"Share of {step}": st.column_config.ProgressColumn(
-                min_value=0.0, max_value=_most(rows, whole), format="%.1f %%", width=125
+                min_value=0.0, max_value=_most(rows, whole), format="%.1f %%", width=115
             ),
             "Eager takes": st.column_config.TextColumn(
-                width=85, help="Eager's time for the same modules against the kernel's."
+                width=80, help="Eager's time for the same modules against the kernel's."
             ),
         },
         alt="The heaviest kernels, what they compute and the time of a step in them",
     )
-    picked = chosen["selection"]["rows"]
+    picked = [row for row, _ in chosen["selection"]["cells"]]
     if picked != state.get("compiler_row"):
         state.compiler_row = picked
         if picked:

@@ -38,7 +38,7 @@ def _phases(capture: Capture) -> list[Phase]:
     return [phase for line in capture.timelines for phase in line.phases]
 
 
-def alternatives_card(capture: Capture) -> None:
+def alternatives(capture: Capture) -> None:
     """Which other ways capture the model, and why not."""
     if not capture.alternatives:
         return
@@ -65,16 +65,20 @@ def alternatives_card(capture: Capture) -> None:
         for one in capture.alternatives
     ]
     done = sum(row["Captured"] is True for row in rows)
-    with st.container(border=True, gap="xsmall"):
-        st.markdown(f"**{done} of {len(rows)} ways capture this model**")
-        st.dataframe(
-            pd.DataFrame(rows),
-            hide_index=True,
-            height="content",
-            placeholder="",
-            column_config={"Way": st.column_config.TextColumn(pinned=True, width=180)},
-            alt="Ways to capture the model, with graphs and reasons",
-        )
+    st.markdown(f"**{done} of {len(rows)} ways capture this model**")
+    st.dataframe(
+        pd.DataFrame(rows),
+        hide_index=True,
+        height="content",
+        placeholder="",
+        column_config={
+            "Way": st.column_config.TextColumn(pinned=True, width=170),
+            "Captured": st.column_config.CheckboxColumn(width=75),
+            "Graphs": st.column_config.NumberColumn(width=65),
+            "Operators": st.column_config.NumberColumn(width=75),
+        },
+        alt="Ways to capture the model, with graphs and reasons",
+    )
 
 
 def decompositions_card(capture: Capture) -> None:

@@ -23,7 +23,7 @@ from pages.parts.text import plain
 
 HEIGHT = 620
 NARROW = 420.0  # pictures as wide as this at most leave room for a third card beside them
-COLORS = {"time": "By time", "group": "By fused group"}
+COLORS: dict[Color, str] = {"time": "By time", "group": "By kind"}
 state = st.session_state
 
 
@@ -80,8 +80,9 @@ def pictures(
                 required=True,
                 key="color",
                 label_visibility="collapsed",
-                help="By time: darker takes more of the step. By fused group: loops of one colour "
-                "in a frame became one; dark blue is left to a library.",
+                help="By time: darker takes more of the step. By kind: dark blue is left to a "
+                "library, loops of one colour in a frame become one, a dashed box is computed "
+                "again in the backward.",
             )
             color = "group" if shade == "group" else "time"
             put_into_address("color", color if color != "time" else "")
@@ -91,7 +92,7 @@ def pictures(
         for file in _sides(capture, tab, number, part)
     ]
     if tab.key == "dynamo":
-        _dynamo(capture, kernels, color)
+        _dynamo(capture, kernels, color, third)
         return
     beside = third and all(side is None or side.start_width <= NARROW for side in sides)
     columns = st.columns(3 if beside else 2, gap="small")
@@ -127,7 +128,12 @@ def _sides(
     return of(tab.before, part), of(tab.after, part)
 
 
-def _dynamo(capture: Capture, kernels: Sequence[Kernel], color: Color) -> None:
+def _dynamo(
+    capture: Capture,
+    kernels: Sequence[Kernel],
+    color: Color,
+    below: Callable[[], None] | None,
+) -> None:
     """The graphs in the order of the calls with their breaks, and the one that is chosen."""
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True, gap="xsmall", height="stretch"):
@@ -138,6 +144,8 @@ def _dynamo(capture: Capture, kernels: Sequence[Kernel], color: Color) -> None:
             st.caption(shown.left_out)
         _view(svg(shown), f"calls {capture.key}", "calls", "Dynamo's graphs and what ended them")
         _breaks(capture)
+        if below:
+            below()
     with right, st.container(border=True, gap="xsmall", height="stretch"):
         files = capture.at("dynamo")
         file = files[0] if files else None

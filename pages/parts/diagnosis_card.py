@@ -26,6 +26,7 @@ from bench_core.spec import new_id
 from bench_core.store import Store
 from bench_core.time_parts import Parts, parts, step_shares
 from bench_core.units import counted, estimate_text, seconds_text
+from pages.parts.compiler_choice import capture_link
 from pages.parts.estimates import known_runs, ran_on
 from pages.parts.measured import measured_runs
 from pages.parts.text import plain
@@ -66,6 +67,9 @@ def diagnosis_card(pair: Comparison, store: Store) -> None:
             with st.expander(f"{counted(len(rest), 'smaller cause')}"):
                 for cause in rest:
                     _draw(cause, pair, store, known, here)
+        run = pair.candidate.runs[0].run
+        if not run.import_id:
+            capture_link(run.spec)
 
 
 def others_of(pair: Comparison, store: Store) -> list[Measured]:

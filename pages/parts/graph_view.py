@@ -101,7 +101,10 @@ function fit(view) {
   view.scale = Math.max(0.55, Math.min(1.1, room / view.natural.width));
   size(view);
   view.pane.scrollTop = 0;
-  view.pane.scrollLeft = (view.pane.scrollWidth - view.pane.clientWidth) / 2;
+  const first = view.svg.querySelector(".box rect");  // it may be far from the middle
+  if (!first) return;
+  const at = first.x.baseVal.value + first.width.baseVal.value / 2;
+  view.pane.scrollLeft = at * view.scale - view.pane.clientWidth / 2;
 }
 
 function zoom(view, factor, at) {

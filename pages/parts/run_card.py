@@ -22,6 +22,7 @@ from bench_core.run import Run
 from bench_core.spec import COMPILES, EXECUTION_WORDS, Measurement
 from bench_core.units import bytes_text, count_text, counted, rate_text, seconds_text
 from pages.parts.comparison_words import parity_text
+from pages.parts.compiler_choice import capture_link
 from pages.parts.doubt_words import doubt_line
 from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
@@ -91,6 +92,8 @@ def run_card(one: Measured) -> None:
                 )
                 spec = run.spec.changed(measurement=Measurement()) if run.stated else run.spec
                 st.code(spec.command, language="bash", wrap_lines=True)
+            if not run.import_id:
+                capture_link(run.spec)
             if one.unit == "iteration" and one.epochs:
                 st.caption("Latencies")
                 _pairs(dict(latencies(one)), "Percentiles of the latencies, and the first answer")

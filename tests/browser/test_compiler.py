@@ -1,0 +1,106 @@
+"""The Compiler page in a real browser, on captures written by the test."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from bench_core import captures
+from pages.parts.compiler_choice import link_of
+from tests.browser.conftest import Screenshot, Server
+from tests.planted_capture import BREAK, capture_spec, plant_capture
+
+RESNET101_BLOCKS = 33
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("compiler")
+
+
+@pytest.fixture(scope="module")
+def address(server: Server, folder: Path) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCH_CACHES", str(folder / "caches"))
+        plant_capture(capture_spec(), blocks=RESNET101_BLOCKS)
+        plant_capture(capture_spec(model="small_cnn"), blocks=3, breaks=(BREAK,))
+    return server(data=folder, env={"BENCH_CACHES": str(folder / "caches")})
+
+
+def link(model: str, **more: str) -> str:
+    values = link_of(captures.essence(capture_spec(model=model))) | more
+    return "/graphs?" + "&".join(f"{name}={value}" for name, value in values.items())
+
+
+def test_a_capture_as_large_as_resnet101s_is_drawn(page: Page, address: str) -> None:
+    page.goto(f"{address}{link('resnet18')}")
+    expect(page.locator("[data-box]").first).to_be_visible()
+    expect(page.get_by_role("heading", name="264 + 264 operations became 132")).to_be_visible()
+
+
+def test_a_click_opens_a_module_in_both_pictures_and_its_pill_closes_it(
+    page: Page, address: str, settled
+) -> None:
+    page.goto(f"{address}{link('resnet18', stage='passes')}")
+    settled(page)
+    before = page.locator(".graph").nth(0)
+    after = page.locator(".graph").nth(1)
+    before.locator("[data-opens='layer']").click()
+    for picture in (before, after):
+        expect(picture.locator("[data-opens='layer.32']")).to_be_attached()
+        expect(picture.locator("[data-opens='layer']")).to_have_count(0)
+    before.locator("[data-opens='layer.0']").click()
+    expect(after.locator("[data-opens='layer.0.bn']")).to_be_attached()
+    page.get_by_role("button", name="layer ✕").click()
+    expect(after.locator("[data-opens='layer']")).to_be_attached()
+
+
+def test_a_picture_is_zoomed_and_keeps_its_zoom_when_a_module_opens(
+    page: Page, address: str, settled
+) -> None:
+    page.goto(f"{address}{link('resnet18', stage='passes')}")
+    settled(page)
+    picture = page.locator(".graph").first
+    drawn = picture.locator("svg").first
+
+    def scale() -> float:
+        return drawn.evaluate("svg => svg.width.baseVal.value / svg.viewBox.baseVal.width")
+
+    start = scale()
+    picture.get_by_role("button", name="Zoom in").click()
+    assert scale() == pytest.approx(start * 1.3)
+    zoomed = scale()
+    picture.locator("[data-opens='layer']").click()
+    expect(picture.locator("[data-opens='layer.1']")).to_be_attached()
+    assert scale() == pytest.approx(zoomed)
+    picture.get_by_role("button", name="Fit to the width").click()
+    assert scale() < zoomed
+
+
+def test_the_address_holds_what_is_chosen(page: Page, address: str, settled) -> None:
+    page.goto(f"{address}/graphs")
+    settled(page)
+    page.get_by_text("Dynamo · 13 operators").click()
+    page.wait_for_url("**stage=dynamo**")
+    page.get_by_role("combobox", name="Captured").click()
+    page.get_by_role("option", name="resnet18").click()
+    page.wait_for_url("**model=resnet18**")
+    page.reload()
+    settled(page)
+    expect(page.get_by_text("Graphs in call order")).to_be_visible()
+    expect(page.get_by_role("heading", name="264 + 264 operations")).to_be_visible()
+
+
+def test_a_click_on_an_operator_names_it(page: Page, address: str, settled) -> None:
+    page.goto(f"{address}{link('small_cnn', stage='dynamo')}")
+    settled(page)
+    page.locator(".graph").nth(1).locator("[data-box='relu_1']").click()
+    expect(page.get_by_text("relu_1 · F.relu · layer.1.relu")).to_be_visible()
+
+
+def test_the_page_fits_a_phone_and_both_themes(
+    page: Page, address: str, settled, screenshot: Screenshot
+) -> None:
+    page.goto(f"{address}{link('small_cnn')}")
+    settled(page)
+    assert len(screenshot(page, "compiler")) == 4
