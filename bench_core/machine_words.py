@@ -130,10 +130,10 @@ def left_out_sentences(across: Across) -> list[str]:
         for clause in means.left_out
     ]
     if across.older:
-        are = "is" if across.older == 1 else "are"
+        are, whose = ("is", "its") if across.older == 1 else ("are", "their")
         found.append(
-            f"{counted(across.older, 'comparison')} {are} not shown: the same was measured later "
-            "on that machine with another torch or another number of threads"
+            f"{counted(across.older, 'comparison')} {are} not shown: {whose} workload was measured "
+            "later on that machine with another torch or another number of threads"
         )
     return [f"{sentence}." for sentence in found]
 

@@ -34,6 +34,8 @@ SHORT_REASONS = {
 MANY = 1_000_000
 # An arm on a machine, by its name.
 Spot = tuple[Place, str]
+# What may differ between runs of a workload in one place: torch's version, and threads in use.
+Conditions = tuple[str | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,9 @@ class Across:
     """At least two machines (or devices of one) side by side.
 
     `places` are in the order of the machines, so of their colours, `names` what they are called.
-    `rows`: those on most machines first. `older` counts comparisons that are not shown because the
-    same was measured later on their machine, with another torch or another number of threads.
+    `rows`: those on most machines first. `older` counts comparisons that are not shown because
+    their workload was measured later on their machine, with another torch or number of threads: in
+    a row and place all arms are of the same.
     """
 
     places: tuple[Place, ...]
@@ -181,27 +184,39 @@ def across(
 
     `measured`: the runs that they are of, where arms without a partner are wanted too: they have
     seconds and no speedup. `machines`: labels in their fixed order. Give one kind of workload. Of
-    equal comparisons of one machine the one measured last counts. Equal arms (A/A) have no place
-    here.
+    comparisons of one machine and workload those measured last count. Equal arms (A/A) have no
+    place here, nor have runs whose machine is not known.
     """
     names = found.pairs[0].axis if found.pairs else USUAL.names
     if "side" in names:
         return None
     rows: dict[Hashable, Row] = {}
     older = 0
+    paired = []
     for pair in sorted(found.pairs, key=lambda pair: pair.candidate.runs[0].run.number):
         run = pair.candidate.runs[0].run
-        place = Place(pair.machine, pair.device, pair.machine_id)
-        row = rows.setdefault(workload_key(run, (*names, *pair.overridden)), Row(run.spec.workload))
+        if run.machine:
+            paired.append((workload_key(run, (*names, *pair.overridden)), Place.of(run), run, pair))
+    newest = {(key, place): _conditions(run) for key, place, run, _ in paired}
+    for key, place, run, pair in paired:
+        row = rows.setdefault(key, Row(run.spec.workload))
         spot = place, pair.candidate.name
+        if _conditions(run) != newest[key, place]:
+            older += 1
+            row.why[spot] = f"measured earlier, {_told(_conditions(run))}"
+            continue
         older += spot in row.pairs
         row.pairs[spot] = pair
         row.arms[place, pair.baseline.name] = pair.baseline
         row.arms[spot] = pair.candidate
-    for run, arm in _lone_arms(found.left_out, measured, names):
-        row = rows.setdefault(workload_key(run, names), Row(run.spec.workload))
-        place = Place.of(run)
-        if not any(paired == place for paired, _ in row.pairs):
+    lone = [
+        (workload_key(run, names), Place.of(run), run, arm)
+        for run, arm in _lone_arms(found.left_out, measured, names)
+    ]
+    newest_lone = {(key, place): _conditions(run) for key, place, run, _ in lone}
+    for key, place, run, arm in lone:
+        if (key, place) not in newest and _conditions(run) == newest_lone[key, place]:
+            row = rows.setdefault(key, Row(run.spec.workload))
             row.arms[place, arm.name] = arm
     places = {place for row in rows.values() for place in row.places}
     if len(places) < 2:
@@ -215,6 +230,16 @@ def across(
         tuple(sorted(rows.values(), key=lambda row: -len(row.places))),
         older,
     )
+
+
+def _conditions(run: Run) -> Conditions:
+    environment = run.environment
+    return (environment.torch, environment.threads) if environment else (None, None)
+
+
+def _told(under: Conditions) -> str:
+    torch, threads = under
+    return f"torch {torch or NOT_STATED}, threads {NOT_STATED if threads is None else threads}"
 
 
 def _arm_of(run: Run, names: tuple[str, ...], runs: Sequence[Measured] = ()) -> Arm:
@@ -233,10 +258,10 @@ def _lone_arms(
     alone = {run.number for left in left_out if left.reason.startswith("no ") for run in left.runs}
     arms: dict[Hashable, list[Measured]] = {}
     for one in measured:
-        if one.run.number in alone and one.steady.median_seconds is not None:
-            run, environment = one.run, one.run.environment
-            told = environment and (environment.torch, environment.threads)
-            key = workload_key(run, names), Place.of(run), setting_of(run.spec, names), told
+        run = one.run
+        if run.machine and run.number in alone and one.steady.median_seconds is not None:
+            setting, under = setting_of(run.spec, names), _conditions(run)
+            key = workload_key(run, names), Place.of(run), setting, under
             arms.setdefault(key, []).append(one)
     for runs in arms.values():
         yield runs[0].run, _arm_of(runs[0].run, names, runs)
@@ -247,7 +272,7 @@ def _tell_why(
 ) -> None:
     for left in left_out:
         for run in left.runs:
-            row = rows.get(workload_key(run, names)) if run.environment else None
+            row = rows.get(workload_key(run, names)) if run.machine else None
             reason = _short(left, run)
             if row is None or not reason:
                 continue

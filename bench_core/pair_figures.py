@@ -89,7 +89,7 @@ class MachinePoint:
     """A number above 0 of a workload on a machine; `low` and `high` end its interval if it has one.
 
     `row` is the workload, `place` the machine's name, `text` the number as people read it. Hollow
-    is a first look, pale what the others are held against.
+    is a first look, pale what the others are held against. `key` tells rows of one name apart.
     """
 
     row: str
@@ -100,6 +100,7 @@ class MachinePoint:
     high: float | None = None
     hollow: bool = False
     pale: bool = False
+    key: int = 0
 
 
 def dots_by_machine(
@@ -115,7 +116,7 @@ def dots_by_machine(
     `styles` by the points' `place`, in the order of the dots in a row. `suffix`: ` s` makes an axis
     of times. `line_at` is where nothing changes.
     """
-    rows = list(dict.fromkeys(point.row for point in points))
+    rows = {row: at for at, row in enumerate(dict.fromkeys((p.row, p.key) for p in points))}
     figure = go.Figure()
     for at in range(1, len(rows)):
         figure.add_hline(at - 0.5, line={"color": "rgba(128,138,150,.18)", "width": 1})
@@ -130,7 +131,7 @@ def dots_by_machine(
                 continue
             figure.add_scatter(
                 x=np.array([point.value for point in mine]),
-                y=np.array([rows.index(point.row) + aside for point in mine]),
+                y=np.array([rows[point.row, point.key] + aside for point in mine]),
                 error_x={
                     "type": "data",
                     "symmetric": False,
@@ -174,7 +175,7 @@ def dots_by_machine(
     figure.update_xaxes(title=None, showgrid=True, gridcolor=grid, ticksuffix=suffix)
     figure.update_yaxes(
         tickvals=list(range(len(rows))),
-        ticktext=[label(row) for row in rows],
+        ticktext=[label(row) for row, _ in rows],
         range=[len(rows) - 0.4, -0.6],
         showgrid=False,
         ticksuffix="",

@@ -32,13 +32,15 @@ from bench_core.measured import Measured, measure
 from bench_core.pair_figures import MachinePoint, dots_by_machine
 from bench_core.pairing import Axis, comparisons
 from bench_core.source import Stated
-from bench_core.spec import Rung
+from bench_core.spec import Rung, Variant
 from bench_core.store import Store
 from bench_core.units import NO_BREAK
+from pages.parts.comparison_machine_views import View, _labels, _points
 from tests import planted
 from tests.planted import COMPILE, EAGER, Shape, measured_in, plant_run, planted_experiment
 
 MACHINES = ("T4", "A100", "CPU")
+AUTOTUNE = Variant(execution="compile", mode="max-autotune")
 # Of an hour, so that a second costs a thousandth.
 PRICES = {"planted-t4": 3.6, "planted-a100": 36.0}
 
@@ -171,10 +173,50 @@ def test_of_two_versions_of_torch_on_a_machine_the_later_is_shown(store):
     shown = compared([*runs, *old])
     assert shown.older == 1
     assert left_out_sentences(shown) == [
-        "1 comparison is not shown: the same was measured later on that machine with another torch "
-        "or another number of threads."
+        "1 comparison is not shown: its workload was measured later on that machine with another "
+        "torch or another number of threads."
     ]
     assert shown.facts["torch"][place(shown, "T4")] == "2.14.1"
+
+
+def test_arms_of_two_versions_of_torch_are_never_beside_each_other(store):
+    """An arm that only the older version has is left out, and why is told."""
+    plant(store, "T4", "resnet18", variants=(EAGER, COMPILE, AUTOTUNE))
+    plant(store, "A100", "resnet18")
+    older = []
+    for one in measured_in(store):
+        if one.run.machine == "T4":
+            environment = one.run.environment.changed(torch="2.9.0")
+            run = replace(one.run, environment=environment)
+            older.append(measure(run, one.epochs))
+    plant(store, "T4", "resnet18")
+    rest = [one for one in measured_in(store) if one.run.id not in {old.run.id for old in older}]
+    shown = compared([*older, *rest])
+    t4 = place(shown, "T4")
+    [row] = shown.rows
+    assert {name for at, name in row.arms if at == t4} == {"eager", "compile"}
+    assert {arm.runs[0].run.environment.torch for arm in row.arms.values()} == {"2.14.1"}
+    assert row.candidates == ["compile"]
+    assert shown.older == 2
+    assert row.why[t4, AUTOTUNE.arm.name] == "measured earlier, torch 2.9.0, threads 2"
+
+
+def test_runs_without_a_machine_have_no_place_beside_others(store):
+    plant(store, "T4", "resnet18")
+    plant(store, "A100", "resnet18")
+    plant(store, "CPU", "resnet18")
+    plant(store, "CPU", "small_cnn", variants=(EAGER,))
+    lost = []
+    for one in measured_in(store):
+        run = one.run
+        if run.machine == "CPU":
+            nowhere = run.environment.changed(machine="", machine_id="")
+            run = replace(run, environment=nowhere if run.number % 2 else None)
+        lost.append(measure(run, one.epochs))
+    shown = compared(lost)
+    assert [shown.names[at] for at in shown.places] == ["T4", "A100"]
+    view = View("Seconds", shown, shown.rows, ["A100"], {}, 100)
+    assert list(view.styles) == ["T4", "A100"], "a label that the store does not have has a colour"
 
 
 def test_two_devices_of_a_machine_are_two_columns(store, monkeypatch):
@@ -535,6 +577,32 @@ def test_a_chart_has_a_colour_a_machine_and_tells_first_looks_and_baselines():
     assert list(figure.layout.yaxis.ticktext) == ["resnet18", "&lt;b&gt;"]
     low, high = figure.layout.xaxis.range
     assert 10**low < 2.0 and 10**high > 900.0
+
+
+def test_rows_whose_names_begin_alike_stay_two(store):
+    names = ("other:vit_base_patch16_clip_224.a", "other:vit_base_patch16_clip_224.b")
+    for machine in ("T4", "A100"):
+        plant(store, machine, "resnet18", "resnet50")
+    renamed = dict(zip(("resnet18", "resnet50"), names, strict=True))
+    runs = []
+    for one in measured_in(store):
+        spec = one.run.spec
+        work = spec.workload.changed(model=renamed[spec.workload.model])
+        run = replace(one.run, spec=spec.changed(workload=work))
+        runs.append(measure(run, one.epochs))
+    shown = compared(runs)
+    view = View("Fastest", shown, shown.rows, MACHINES, {}, 100)
+    assert _labels(view) == [name.removeprefix("other:") for name in names]
+    alone = View("Fastest", shown, shown.rows[:1], MACHINES, {}, 100)
+    assert _labels(alone) == ["vit_base_patch16_cl…"]
+    assert {point.key for point in _points(view)} == {0, 1}
+
+
+def test_rows_of_one_name_are_drawn_apart():
+    points = [MachinePoint("m", "T4", 1.0, "", key=key) for key in (0, 1)]
+    figure = dots_by_machine(points, machine_styles(["T4"]), suffix=" s")
+    assert list(figure.layout.yaxis.ticktext) == ["m", "m"]
+    assert list(figure.data[0].y) == [0.0, 1.0]
 
 
 def test_a_chart_of_ratios_holds_its_intervals_and_the_line_at_one():

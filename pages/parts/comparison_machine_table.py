@@ -154,7 +154,7 @@ def _columns(view: View, heads: Sequence[str]) -> dict[str, Any]:
     """Chips in the colours of machines and arms; numbers without a format keep their digits."""
     names = [view.across.names[place] for place in view.across.places]
     colors = [
-        MACHINE_COLORS[view.machines.index(place.machine) % len(MACHINE_COLORS)]
+        MACHINE_COLORS[view.labels[place.machine] % len(MACHINE_COLORS)]
         for place in view.across.places
     ]
     arms = list(dict.fromkeys(arm for row in view.rows for arm in row.arm_names))

@@ -50,9 +50,15 @@ class View:
         return places_of(self.across, self.rows)
 
     @property
+    def labels(self) -> dict[str, int]:
+        """Every machine's place among the colours."""
+        every = dict.fromkeys([*self.machines, *(place.machine for place in self.across.places)])
+        return {label: at for at, label in enumerate(every)}
+
+    @property
     def styles(self) -> dict[str, Style]:
         """By the place's name. A further device of a machine has its colour and another symbol."""
-        styles = machine_styles(self.machines)
+        styles = machine_styles(list(self.labels))
         found: dict[str, Style] = {}
         seen: dict[str, int] = {}
         for place in self.across.places:
@@ -73,13 +79,13 @@ class View:
 
 def machines_chart(view: View) -> None:
     rows = list(_points(view))
-    shown = dict.fromkeys(point.row for point in rows)
+    shown = dict.fromkeys((point.row, point.key) for point in rows)
     first = list(shown)[:MOST_CHART_ROWS]
     caption = f"{caption_of(view)}{_every_row(view)}"
     if len(shown) > len(first):
         caption += f" The first {len(first)} of {len(shown)} rows."
     figure = dots_by_machine(
-        [point for point in rows if point.row in first],
+        [point for point in rows if (point.row, point.key) in first],
         view.styles,
         suffix={"Speedup": "\u00d7", "Throughput": "", "Cost": ""}.get(view.name, " s"),
         line_at=1.0 if view.name == "Speedup" else None,
@@ -92,7 +98,7 @@ def machines_chart(view: View) -> None:
 
 def _points(view: View) -> Iterator[MachinePoint]:
     names = view.across.names
-    for row, label in zip(view.rows, _labels(view), strict=True):
+    for key, (row, label) in enumerate(zip(view.rows, _labels(view), strict=True)):
         if view.name == "Speedup":
             for (place, arm), pair in row.pairs.items():
                 yield MachinePoint(
@@ -103,6 +109,7 @@ def _points(view: View) -> Iterator[MachinePoint]:
                     pair.speedup.low,
                     pair.speedup.high,
                     hollow=pair.speedup.verdict is None,
+                    key=key,
                 )
         elif view.name in ("Fastest", "Cost"):
             fast = view.name == "Fastest"
@@ -114,6 +121,7 @@ def _points(view: View) -> Iterator[MachinePoint]:
                     best.amount,
                     f"{best.arm.name} {amount}",
                     hollow=is_first_look(best.arm),
+                    key=key,
                 )
         else:
             of_base = {pair.baseline.name for pair in row.pairs.values()}
@@ -129,6 +137,7 @@ def _points(view: View) -> Iterator[MachinePoint]:
                     f"{arm_name} {text}",
                     hollow=is_first_look(one),
                     pale=arm_name in of_base,
+                    key=key,
                 )
 
 
@@ -136,15 +145,21 @@ def _labels(view: View) -> list[str]:
     """Models, each with what tells it from the others of its name."""
     found = []
     told = list(zip(view.rows, conditions(view.rows), strict=True))
+    names = {row.workload.model: row.workload.model_name for row in view.rows}
     for row, words in told:
         work = row.workload
         others = [one.workload for one, _ in told if one.workload.model == work.model]
         more = [work.size_text] if len({one.batch_size for one in others}) > 1 else []
         more += [work.precision] if len({one.precision for one in others}) > 1 else []
-        name = work.model_name
-        short = name if len(name) <= LONG_NAME else f"{name[: LONG_NAME - 1]}…"
+        short = _short(names[work.model])
+        if sum(_short(name) == short for name in names.values()) > 1:
+            short = names[work.model]
         found.append(", ".join(filter(None, [short, *more, words])))
     return found
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONG_NAME else f"{name[: LONG_NAME - 1]}…"
 
 
 def caption_of(view: View) -> str:
