@@ -35,7 +35,6 @@ from bench_core.captured import (
     Kernel,
     Missing,
     PartName,
-    Phase,
     Timeline,
 )
 from bench_core.child import child_environment, end_processes
@@ -171,7 +170,9 @@ class _Taken:
             case "finished":
                 self.ended = True
             case "graph":
-                self.graphs.append(self._keep_graph(said))
+                kept = self._keep_graph(said)
+                # Dynamo may capture a graph once more, and means the last one.
+                self.graphs = [one for one in self.graphs if one.file != kept.file] + [kept]
             case "frame":
                 self.frames.append(Frame(**said))
             case "code":
@@ -186,37 +187,11 @@ class _Taken:
                 self.facts["ir_nodes_before_fusion"] = said["ir_nodes_before_fusion"]
             case "timeline":
                 others = [one for one in self.capture.timelines if one.cache != said["cache"]]
-                self.facts["timelines"] = (*others, self._timeline(said))
+                self.facts["timelines"] = (*others, Timeline(**said))
             case "cost":
                 self.costs = [kernel_costs.CallCost(**one) for one in said.pop("calls")]
                 self.facts["cost"] = Cost(**said)
         return ""
-
-    def _timeline(self, said: dict[str, Any]) -> Timeline:
-        """Of the cold one PrimTorch's part stands apart from AOTAutograd's.
-
-        It was timed while the graphs were captured: a table of decompositions that is watched
-        would change the keys of the caches. A warm start decomposes nothing.
-        """
-        line = Timeline(**said)
-        tracing = next((one for one in line.phases if one.name == "AOTAutograd"), None)
-        seconds = self.capture.decomposition_seconds
-        if line.cache == "warm" or tracing is None or not seconds:
-            return line
-        seconds = min(seconds, tracing.seconds)
-        began = tracing.began_seconds
-        parts = []
-        for phase in line.phases:
-            if phase is not tracing:
-                parts.append(phase)
-                continue
-            parts.append(phase.changed(seconds=phase.seconds - seconds))
-            name = "PrimTorch decompositions"
-            ended = began + seconds
-            parts.append(
-                Phase(name=name, began_seconds=began, ended_seconds=ended, seconds=seconds)
-            )
-        return line.changed(phases=tuple(parts))
 
     def fail(self, failed: events.Failed) -> None:
         """The first one stands: what follows may follow from it."""
@@ -273,7 +248,7 @@ class _Taken:
             "parts": tuple(dict.fromkeys((*before.parts, part))),
             "failures": failures,
             "seconds": {**before.seconds, part: seconds},
-            "missing": (*before.missing, *self.missing),
+            "missing": tuple(dict.fromkeys((*before.missing, *self.missing))),
         }
         if environment := self.facts.get("environment"):
             fields["torch"] = environment.torch or ""

@@ -141,6 +141,13 @@ def test_a_capture_is_read_as_it_was_kept() -> None:
     assert captures.stored() == []
 
 
+def test_of_a_graph_that_was_captured_twice_the_last_one_counts() -> None:
+    lines = lines_of_sin()
+    once_more = {**lines[1], "nodes": [{"name": "sin", "op": "call_function"}]}
+    [file] = kept([*lines[:2], once_more, *lines[2:]]).at("dynamo")
+    assert (file.nodes, file.operators) == (1, 1)
+
+
 def test_a_part_that_failed_keeps_what_it_reached() -> None:
     failed: dict[str, object] = {
         "event": "failed",

@@ -299,6 +299,13 @@ def test_generated_code_of_a_gpu_is_read_too() -> None:
     assert list(generated_code.watched(GENERATED)) == ["call"]
 
 
+def test_shapes_that_vary_make_dynamo_start_again_and_that_is_no_failure(taken: Taken) -> None:
+    spec = a_spec("small_cnn").changed(variant=Variant(execution="compile", dynamic=True))
+    capture = taken(spec)
+    assert capture.failures == {} and [frame.number for frame in capture.frames] == [0]
+    assert {file.stage for file in capture.graphs} == set(STAGES)
+
+
 # Minutes
 
 

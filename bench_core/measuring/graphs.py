@@ -46,6 +46,9 @@ def capture(subject: Subject, tell: Tell) -> Fields:
     """
     for lack in private_names.missing():
         tell("missing", lack)
+    if (backend := subject.spec.variant.backend) != "inductor":
+        reason = f"backend {backend} does not hand its graphs to TorchInductor; choose inductor"
+        tell("missing", {"what": "everything that follows TorchDynamo", "reason": reason})
     stages = Stages(subject.spec, tell)
     compiled = subject.compiled_with(stages.backend)
     try:
@@ -87,6 +90,10 @@ class Stages:
             try:
                 self._lower(module, inputs)
             except Exception as error:
+                if "RestartAnalysis" in {kind.__name__ for kind in type(error).__mro__}:
+                    # No failure: Dynamo captures the same graph once more, with what it learned.
+                    self.breaks_told -= len(self.frames.pop()["breaks"])
+                    raise
                 self.tell_failure(error, lowering=True)
         return in_eager.forward
 
