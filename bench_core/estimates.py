@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bench_core.capabilities import usable_cores
+from bench_core.epoch_columns import column
 from bench_core.events import Epoch
 from bench_core.measured import FIRST_ITERATIONS
 from bench_core.model_sizes import size_of
@@ -76,17 +77,15 @@ def known_run(run: Run, epochs: Sequence[Epoch]) -> KnownRun | None:
     step = _quiet_call(epochs) if infers else _quiet_step(epochs, run.prepared.steps_per_epoch)
     if step is None:
         return None
-    spent = sum(epoch.compile_seconds for epoch in epochs) + run.prepared.execution_seconds
+    spent = sum(column(epochs, "compile_seconds")) + run.prepared.execution_seconds
     return run.spec, step, None if run.spec.variant.execution == "eager" else spent
 
 
 def _quiet_step(epochs: Sequence[Epoch], steps_per_epoch: int) -> float | None:
-    quiet = [epoch for epoch in epochs[1:] if not epoch.compile_windows]
-    if len(quiet) < 2:
-        return None
-    return statistics.median(
-        (epoch.wall_seconds - epoch.compile_seconds) / steps_per_epoch for epoch in quiet
-    )
+    names = ("wall_seconds", "compile_seconds", "compile_windows")
+    later = zip(*(column(epochs, name)[1:] for name in names), strict=True)
+    quiet = [wall - compiling for wall, compiling, windows in later if not windows]
+    return statistics.median(quiet) / steps_per_epoch if len(quiet) > 1 else None
 
 
 def _quiet_call(blocks: Sequence[Epoch]) -> float | None:

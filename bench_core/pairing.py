@@ -69,8 +69,9 @@ class Axis:
 
 def setting_of(spec: RunSpec, names: Sequence[str]) -> Setting:
     """The run's values of an axis's names."""
-    facts = {**dict(spec.workload), "variant": spec.variant.arm, "side": spec.measurement.side}
-    return tuple((name, facts[name]) for name in names)
+    facts = {"variant": spec.variant.arm, "side": spec.measurement.side}
+    work = spec.workload
+    return tuple((name, facts[name] if name in facts else getattr(work, name)) for name in names)
 
 
 USUAL = Axis.against(EAGER)

@@ -81,7 +81,10 @@ class Frozen(BaseModel):
             raise SpecError(explain(error)) from None
 
     def __hash__(self) -> int:
-        return hash(json.dumps(self.model_dump(), sort_keys=True))  # options is a dict
+        try:
+            return hash(tuple(vars(self).values()))
+        except TypeError:  # options is a dict
+            return hash(json.dumps(self.model_dump(), sort_keys=True))
 
     def to_json(self) -> str:
         """One line of JSON, without a line break."""
@@ -443,17 +446,18 @@ class Variant(Frozen):
     @property
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments for `torch.compile`, without those left at PyTorch's default."""
+        unset = self._unset()
         changed = {
             name: getattr(self, name)
             for name in ("backend", "mode", "fullgraph", "dynamic", "options", "disable")
-            if name not in self._unset()
+            if name not in unset
         }
         return {name: value for name, value in changed.items() if value != "inductor"}
 
     @property
     def arm(self) -> Variant:
         """The variant apart from the state of its cache: what a steady state belongs to."""
-        return self.changed(cache="cold") if self.cache else self
+        return self if self.cache in (None, "cold") else self.changed(cache="cold")
 
     @property
     def name(self) -> str:

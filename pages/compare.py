@@ -54,11 +54,12 @@ from pages.parts.comparison_words import (
 from pages.parts.doubt_words import doubt_line
 from pages.parts.in_address import put_into_address
 from pages.parts.kinds import KINDS, kind_of
-from pages.parts.measured import measured_runs
+from pages.parts.measured import measured_runs, read_epochs
 from pages.parts.report_button import report_button
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent
+PAIRS_A_PAGE = 100
 VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
 
 
@@ -209,9 +210,18 @@ if of_functions:
     )
 if side_by_side:
     machines_section(side_by_side, machines, VIEW_ONLY)
-clicked = latency.arms_table(chosen, pairs) if one_workload else comparison_table(pairs, machines)
+# Only what is shown has its intervals and doubts computed, and its epochs read.
+sheets = -(-len(pairs) // PAIRS_A_PAGE)
+first_shown = 0
+if sheets > 1:
+    first_shown = (st.pagination(sheets, key="page", bind="query-params") - 1) * PAIRS_A_PAGE
+shown = pairs[first_shown : first_shown + PAIRS_A_PAGE]
+with Store() as store:
+    for pair in (chosen, *shown):
+        read_epochs(store, (*pair.baseline.runs, *pair.candidate.runs))
+clicked = latency.arms_table(chosen, pairs) if one_workload else comparison_table(shown, machines)
 if clicked is not None:
-    chosen = pairs[clicked]
+    chosen = (pairs if one_workload else shown)[clicked]
     put_into_address("pair", pair_id(chosen))
 
 in_epochs = chosen.unit == "epoch"

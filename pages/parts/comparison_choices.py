@@ -14,7 +14,7 @@ import streamlit as st
 
 from bench_core.comparison import EAGER
 from bench_core.measured import Measured
-from bench_core.pairing import Axis, Setting, comparisons, setting_of
+from bench_core.pairing import Axis, Setting, comparisons, conditions_of, setting_of
 from bench_core.spec import Experiment, Workload
 from pages.parts.kinds import kind_of
 from pages.parts.text import plain
@@ -67,10 +67,26 @@ def axes_of(measured: Sequence[Measured], experiments: Iterable[Experiment]) -> 
         # Most fields are the same everywhere, which is seen faster than pairs are formed.
         specs = (one.run.spec for one in runs)
         values = {getattr(spec.workload, name, spec.measurement.side) for spec in specs}
-        if len(values) > 1 and comparisons(runs, Axis((name,)), floors={}).pairs:
+        if len(values) > 1 and _varies(runs, Axis((name,))):
             found.append(name)
     of_experiments = (",".join(experiment.axis) for experiment in experiments if experiment.rungs)
     return list(dict.fromkeys([*found, *filter(None, of_experiments)]))
+
+
+def _varies(runs: Iterable[Measured], axis: Axis) -> bool:
+    """Whether there is a pair along the axis: looked for until one is found."""
+    alike: dict[tuple[object, ...], list[Measured]] = {}
+    for one in runs:
+        if one.steady.median_seconds is None:
+            continue
+        others = alike.setdefault(tuple(conditions_of(one.run, axis).items()), [])
+        others.append(one)
+        setting = setting_of(one.run.spec, axis.names)
+        if setting != setting_of(others[0].run.spec, axis.names) and (
+            comparisons(others, axis, floors={}).pairs
+        ):
+            return True
+    return False
 
 
 def with_axis(measured: Iterable[Measured], names: Sequence[str]) -> list[Measured]:
@@ -89,8 +105,10 @@ def arms_of(
 ) -> dict[str, Setting]:
     """The arms on an axis by name, the usual baseline first: what no one changes, or eager."""
     arms: dict[str, Setting] = {}
+    first_of: dict[Setting, Measured] = {}
     for one in sorted(measured, key=lambda one: one.run.number):
-        setting = setting_of(one.run.spec, names)
+        first_of.setdefault(setting_of(one.run.spec, names), one)
+    for setting, one in first_of.items():
         name = Axis(names).arm(setting, (one,)).name
         arms.setdefault(
             one.run.spec.measurement.side or "" if names == ("side",) else name, setting
@@ -184,7 +202,7 @@ def choose(
                     key="precisions",
                     bind="query-params",
                 )
-            if any(epoch.evaluation_seconds for one in ended for epoch in one.epochs):
+            if any(one.derived.tested for one in ended):
                 st.toggle(
                     "Count testing too",
                     key="testing",

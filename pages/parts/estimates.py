@@ -23,10 +23,7 @@ def known_runs(store: Store, here: Capabilities | None) -> list[KnownRun]:
 
 def known_peaks(store: Store, here: Capabilities | None) -> dict[RunSpec, int]:
     """The most memory that those runs took, in bytes."""
-    peaks = {
-        one.run.spec: max((epoch.peak_memory_bytes or 0 for epoch in one.epochs), default=0)
-        for one in _newest(store, here)
-    }
+    peaks = {one.run.spec: one.peak_memory_bytes or 0 for one in _newest(store, here)}
     return {spec: peak for spec, peak in peaks.items() if peak}
 
 

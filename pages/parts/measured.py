@@ -1,45 +1,86 @@
-"""Runs with their epochs and steady states, kept between reruns and sessions.
+"""Stored runs with what is derived of them, and their epochs once somebody looks at one.
 
-Raw times of a run that has ended never change, and finding its steady state takes about as long
-as reading it: 2,000 runs would keep a page waiting for seconds each time something is clicked.
+What was derived of a run that has ended stays in the store, so that a page with thousands of runs
+reads a row of each and no epoch. Epochs that were read stay in memory, up to a limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 
-import streamlit as st
-
-from bench_core.measured import Measured, measure
+from bench_core.epoch_columns import Columns, EpochColumns
+from bench_core.measured import Derived, Measured, measure_all
 from bench_core.run import ENDED, Run
-from bench_core.store import Store
+from bench_core.store import RUNS_AT_ONCE, Store, StoreError
 
-MOST_KEPT = 10_000
-
-
-@st.cache_resource(show_spinner=False)
-def _kept() -> dict[tuple[str, bool], Measured]:
-    return {}
+# Runs whose epochs are in memory: of 100 epochs each they take about 100 MB.
+MOST_READ = 2_000
+MOST_KEPT = 50_000
+# By id of the run: numbers begin anew in a new file.
+_read: dict[str, Columns] = {}
+_kept: dict[tuple[str, bool], Measured] = {}
 
 
 def measured_runs(store: Store, runs: Sequence[Run], evaluation: bool = False) -> list[Measured]:
-    """The runs in their order, each with its epochs (without single steps).
-
-    `evaluation`: the testing after each epoch counts too.
-    """
-    kept = _kept()
-    if len(kept) > MOST_KEPT:
-        kept.clear()
+    """The runs in their order. `evaluation`: the testing after each epoch counts too."""
+    if len(_kept) > MOST_KEPT:
+        _kept.clear()
     found = {
-        run.number: kept[run.id, evaluation]
+        run.id: _of(run, _kept[run.id, evaluation])
         for run in runs
-        if run.status in ENDED and (run.id, evaluation) in kept
+        if (run.id, evaluation) in _kept and run.status in ENDED
     }
-    wanted = [run for run in runs if run.number not in found]
-    epochs = store.epochs([run.number for run in wanted])
-    for run in wanted:
-        found[run.number] = measure(run, epochs[run.number], evaluation)
+    new = [run for run in runs if run.id not in found]
+    derived = store.derived([run.number for run in new], evaluation)
+    for run in new:
+        if run.number in derived:
+            found[run.id] = _lazy(store, run, derived[run.number], evaluation)
+    never = iter([run for run in new if run.number not in derived])
+    while some := list(islice(never, RUNS_AT_ONCE)):
+        measured = measure_all(((run, store.epoch_columns(run.number)) for run in some), evaluation)
+        ended = {one.run.number: one.derived for one in measured if one.run.status in ENDED}
+        store.keep_derived(ended, evaluation)
+        for one in measured:
+            lazy = _lazy(store, one.run, one.derived, evaluation)
+            found[one.run.id] = lazy if one.run.number in ended else one
+    for run in new:
         if run.status in ENDED:
-            kept[run.id, evaluation] = found[run.number]
-    return [replace(found[run.number], run=run) for run in runs]
+            _kept[run.id, evaluation] = found[run.id]
+    return [found[run.id] for run in runs]
+
+
+def read_epochs(store: Store, measured: Iterable[Measured]) -> None:
+    """Have the epochs of these runs at hand, read in one go: one by one each opens the store."""
+    for one in measured:
+        if isinstance(one.epochs, EpochColumns) and one.epochs and one.run.id not in _read:
+            _columns(store, one.run)
+
+
+def _of(run: Run, known: Measured) -> Measured:
+    """A run's label may be another one than it was."""
+    return known if known.run is run else replace(known, run=run)
+
+
+def _lazy(store: Store, run: Run, derived: Derived, evaluation: bool) -> Measured:
+    epochs = EpochColumns(derived.epochs, partial(_epochs, str(store.path), run))
+    return Measured(run, epochs, derived, evaluation)
+
+
+def _epochs(path: str, run: Run) -> Columns:
+    if run.id in _read:
+        return _read[run.id]
+    with Store(path) as store:
+        return _columns(store, run)
+
+
+def _columns(store: Store, run: Run) -> Columns:
+    found = store.epoch_columns(run.number)
+    if not found:
+        raise StoreError(f"run {run.number} was deleted meanwhile: load the page again")
+    if len(_read) >= MOST_READ:
+        _read.clear()
+    _read[run.id] = found.columns
+    return found.columns

@@ -149,7 +149,6 @@ HEADS = {
 
 def _row(one: Measured, size: str, count: str, steady: str, first: str) -> dict[str, object]:
     run, work, variant = one.run, one.run.spec.workload, one.run.spec.variant
-    peaks = [e.peak_memory_bytes for e in one.epochs if e.peak_memory_bytes is not None]
     return {
         "Run": run.number,
         "Status": [run.status],
@@ -162,12 +161,12 @@ def _row(one: Measured, size: str, count: str, steady: str, first: str) -> dict[
         "Precision": work.precision,
         "From": run.source.file if run.import_id and run.source else "",
         "Over time": _spark(one),
-        count: EMPTY_CELL if run.status == "queued" or run.stated else len(one.series_seconds),
+        count: EMPTY_CELL if run.status == "queued" or run.stated else one.count,
         steady: one.steady.median_seconds or EMPTY_CELL,
         "Doubts": [doubt.label for doubt in doubts_of_run(one)],
         first: one.first_seconds or EMPTY_CELL,
         "Compiling": one.compile_seconds or EMPTY_CELL,
-        "Memory": max(peaks, default=EMPTY_CELL),
+        "Memory": one.peak_memory_bytes or EMPTY_CELL,
         "Measured": _measured_at(run),
     }
 
