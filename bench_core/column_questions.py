@@ -132,6 +132,10 @@ def _unstated(
     why = f"{unit} in the header" if unit else ""
     text = "In which unit are the times, each of one call or step?"
     asked.append(Question("unit", text, unit, tuple(UNIT_SECONDS), why))
+    start = roles.get("start_time")
+    if start and unit_in(start) is None:
+        text = f"In which unit are the times in {start}?"
+        asked.append(Question("start_unit", text, None, tuple(UNIT_SECONDS)))
     return asked
 
 

@@ -26,19 +26,17 @@ from bench_core.device_names import device_of, short_name
 from bench_core.doubts import SYNCHRONISED
 from bench_core.foreign_run import Cells, ForeignRuns, cells_of, model_of, reasons, variant_of
 from bench_core.imported import Answers, Family, ImportedRun, settled
-from bench_core.source import Stated
+from bench_core.source import STEP_IS_EPOCH, Stated
 from bench_core.spec import COMPILES, SpecError, Variant, Workload
 from bench_core.table_file import BadFile, TableFile
 
 KEY, TITLE = "columns", "a table of times"
-STEP_IS_EPOCH = "times are taken as those of single steps: an epoch is one step here"
+STEPS = f"times are taken as those of single steps: {STEP_IS_EPOCH}"
 # Rows that are single epochs or calls are no results of whole runs.
 SINGLES = {"epoch", "step", "iteration", "iter"}
 # Cells that are read as one of a few words, by role.
 READABLE = {"precision": precision_of, "device": device_of, "task": task_of}
 WHOLE = ("batch_size", "image_size", "samples", "threads", "loader_workers")
-# A field of the workload that no column holds is the default, and no statement.
-MATTERS = ("batch_size", "image_size", "memory_layout")
 
 
 def missing(header: Sequence[str]) -> tuple[str, ...]:
@@ -139,18 +137,16 @@ def _run(
     workload = _workload(mapped, cells, task)
     inferred = dict(mapped.inferred)
     if workload["task"] == "train":
-        inferred["samples"] = STEP_IS_EPOCH
+        inferred["samples"] = STEPS
     start, peak = mapped.one("start_time"), mapped.one("peak_memory_mb")
     compiled = variant.execution != "eager"
     stated = None
     if seconds is not None:
         stated = Stated(
             steady_seconds=seconds,
-            start_seconds=cells.seconds(start, unit) if start and compiled else None,
+            start_seconds=_start_seconds(mapped, cells, start) if start and compiled else None,
             peak_memory_bytes=cells.bytes(peak, 1e6) if peak else None,
         )
-    if variant.cache:
-        inferred["cache"] = "not stated: taken as cold"
     machine = mapped.one("machine")
     device_name = plain_text(cells.needed(machine)) if machine else None
     torch = mapped.one("torch")
@@ -182,6 +178,11 @@ def _unit_seconds(mapped: Mapped, header: str) -> float:
     return UNIT_SECONDS[unit or mapped.said["unit"]]
 
 
+def _start_seconds(mapped: Mapped, cells: Cells, header: str) -> float | None:
+    """In the unit of its own header, which need not be that of the times; else as it was said."""
+    return cells.seconds(header, UNIT_SECONDS[unit_in(header) or mapped.said["start_unit"]])
+
+
 def _word(mapped: Mapped, cells: Cells, role: str) -> str:
     """A cell of the role's column as one of the spec's words; else what was said of the file."""
     column = mapped.one(role)
@@ -200,14 +201,13 @@ def _word(mapped: Mapped, cells: Cells, role: str) -> str:
 
 
 def _workload(mapped: Mapped, cells: Cells, task: str | None) -> dict[str, Any]:
-    found: dict[str, Any] = dict.fromkeys(MATTERS)
+    found: dict[str, Any] = {}
     for name in Workload.model_fields:
         column = mapped.one(name)
         if column and name not in ("model", *READABLE):
             found[name] = cells.whole(column) if name in WHOLE else cells.text(column)
     found["task"] = task or _word(mapped, cells, "task")
     found["precision"] = _word(mapped, cells, "precision")
-    found.setdefault("pipeline", "resident")
     column = mapped.one("model")
     model = cells.needed(column) if column else mapped.said["model"]
     cases = [

@@ -25,7 +25,7 @@ from bench_core.foreign_run import (
     variant_of,
 )
 from bench_core.imported import Answers, Family, ImportedRun, Question, settled
-from bench_core.source import Stated
+from bench_core.source import STEP_IS_EPOCH, Stated
 from bench_core.spec import Variant
 from bench_core.table_file import BadFile, TableFile
 
@@ -57,11 +57,11 @@ BACKENDS = {
     "eager": 'compile:{"backend":"eager"}',
 }
 DEVICES = {"cpu": "cpu", "cuda": "cuda:0", "mps": "mps"}
-STEP_IS_EPOCH = "the runner times single steps: an epoch is one step here"
+STEPS = f"the runner times single steps: {STEP_IS_EPOCH}"
+RESIDENT = "the runner feeds one batch that stays on the device"
 EAGER_START = "compilation_latency is what the first calls took beyond eager's, whose start is 0"
 # psutil's share is in per cent and the runner takes it for a part of one.
 CPU_PEAK = "on cpu the runner writes 100 times the memory that was used: divided by 100"
-CACHE = "not stated: taken as cold"
 
 
 def missing(header: Sequence[str]) -> tuple[str, ...]:
@@ -113,9 +113,9 @@ def _named(name: str) -> dict[str, Fact]:
 def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
     asked = questions(table, answers)
     said = settled(asked, answers)
-    inferred = reasons(asked, said)
+    inferred = {**reasons(asked, said), "pipeline": RESIDENT}
     if said["task"] == "train":
-        inferred["samples"] = STEP_IS_EPOCH
+        inferred["samples"] = STEPS
     compiled = variant_of(said)
     places = cells_of(table)
     runs = ForeignRuns(table, KEY)
@@ -144,20 +144,30 @@ def _pair(
         "model": model_of(cells.needed("name"), said["suite"]),
         "pipeline": "resident",
         "batch_size": batch_size or None,
-        "image_size": None,
         "precision": said["precision"],
-        "memory_layout": None,
     }
     more: dict[str, Any] = {
         "environment": {"torch": said["torch"]},
-        "unstated": ("optimizer",) if said["task"] == "train" else (),
         "label": tag or "",
     }
     place = (cells.row.line, said["machine"], device)
     speedup, latency = cells.number("speedup"), cells.number("abs_latency")
     if not (batch_size and speedup and latency):
-        reason = "its row holds zeros, which is how the runner writes a failure"
-        yield runs.run(*place, compiled, workload, None, inferred=inferred, reason=reason, **more)
+        told_of = ", ".join(
+            f"{name} {cells.raw(name) or 'empty'}"
+            for name in ("batch_size", "speedup", "abs_latency")
+        )
+        reason = f"its row says {told_of}, and zeros are how the runner writes a failure"
+        yield runs.run(
+            *place,
+            compiled,
+            workload,
+            None,
+            inferred=inferred,
+            variant_text=said["variant"],
+            reason=reason,
+            **more,
+        )
         return
     seconds = cells.seconds("abs_latency", 1e-3)
     if seconds is None or speedup < 0:
@@ -181,8 +191,6 @@ def _pair(
         start_seconds=start,
         peak_memory_bytes=cells.bytes("dynamo_peak_mem", giga),
     )
-    if compiled.cache:
-        told = {**told, "cache": CACHE}
     yield runs.run(
         *place,
         compiled,

@@ -18,6 +18,7 @@ from bench_core.doubts import SPREAD
 from bench_core.events import Activity, Environment
 from bench_core.file_words import Fact
 from bench_core.imported import ImportedRun, Question, machine_id_of
+from bench_core.minimal_run import cache_inferred, unstated_of
 from bench_core.run import Run
 from bench_core.source import Source, Stated
 from bench_core.spec import (
@@ -87,6 +88,9 @@ class Cells:
     table: TableFile
     row: Row
     places: Mapping[str, int]
+
+    def raw(self, column: str) -> str:
+        return shortened(self.row.cells[self.places[column]].strip())
 
     def text(self, column: str) -> str | None:
         if column not in self.places:
@@ -171,10 +175,10 @@ class ForeignRuns:
             )
         except SpecError as error:
             raise BadFile(str(error), line) from None
-        lacking = [name for name, value in workload.items() if value in (None, NOT_STATED)]
         where = {name: value for name, value in environment.items() if value != NOT_STATED}
         place = Environment(machine=machine, machine_id=machine_id_of(machine), **where)
-        unstated = tuple(dict.fromkeys((*lacking, *_lacking(place, device, known), *unstated)))
+        environs = [name for name, value in where.items() if value is not None]
+        unstated = (*unstated_of(spec, [*known, *environs]), SPREAD, *unstated)
         content = [spec.to_json(), place.to_json(), stated and stated.to_json(), reason, unstated]
         text = json.dumps([self.family, *content])
         self.seen[text] += 1
@@ -209,19 +213,8 @@ class ForeignRuns:
                     family=self.family,
                     line=line,
                     variant=variant_text and shortened(variant_text, 200),
-                    inferred=dict(inferred),
+                    inferred={**inferred, **cache_inferred(variant, variant_text or "")},
                 ),
                 stated=stated,
             )
         )
-
-
-def _lacking(place: Environment, device: str, workload: Mapping[str, Any]) -> list[str]:
-    """What matters for every such run and is not stated of this one."""
-    found = ["torch"] if place.torch is None else []
-    found += ["device_name"] if place.device_name is None else []
-    if device == "cpu":
-        found += ["threads in use"] if place.threads is None else []
-    elif "tf32" not in workload:
-        found.append("tf32")
-    return [*found, SPREAD]

@@ -91,7 +91,9 @@ def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
                 table.header[at["variant"]],
             )
     if nameless:
-        label = "CPU" if nameless == {"cpu"} else "GPU"
+        kind = "CPU" if nameless == {"cpu"} else "GPU"
+        # Of this file alone: nothing says that the machines of two files are one.
+        label = f"{kind} of {shortened(table.name)}"
         why = "no column machine names it"
         asked.append(Question("machine", "Which machine was it measured on?", label, (), why))
     return [*texts.values(), *asked]

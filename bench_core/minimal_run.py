@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bench_core.doubts import SYNCHRONISED
@@ -15,14 +15,17 @@ from bench_core.imported import ImportedRun, machine_id_of
 from bench_core.minimal_cells import ENVIRONMENT, WORKLOAD, dataset_in
 from bench_core.run import Run, Status
 from bench_core.source import Source
-from bench_core.spec import Measurement, RunSpec, SpecError, Workload
+from bench_core.spec import Measurement, RunSpec, SpecError, Variant, Workload
 from bench_core.table_file import BadFile, TableFile
 
 # Facts of the workload that mean nothing for the other task, and those that have no default that
 # a file could leave unstated.
 OF_TRAINING = {"optimizer", "learning_rate", "evaluate", "drop_last"}
 OF_INFERENCE = {"grad_mode", "compile_in_grad_mode", "backward"}
-NEVER_UNSTATED = {"task", "model", "batch_size", "dataset_path"}
+NEVER_UNSTATED = {"task", "model", "dataset_path"}
+# Of epochs, which have numbers all the same.
+OF_EPOCHS = ("compile_seconds", "data_wait_seconds")
+TAKEN_AS_0 = "not stated: taken as 0"
 
 
 class Ending(NamedTuple):
@@ -67,7 +70,18 @@ def run_of(
         named = re.split("[ :]", str(error), maxsplit=1)[0]
         raise BadFile(str(error), line, named if named in facts else None) from None
     epochs = _epochs(spec, ordered)
-    unstated = _unstated(facts, spec)
+    unstated = unstated_of(spec, facts)
+    if spec.device != "cpu":
+        unstated = (*unstated, SYNCHRONISED)
+    inferred = {
+        **facts["inferred"],
+        **({} if "cache" in facts else cache_inferred(spec.variant, facts["variant_text"])),
+        **{
+            name: TAKEN_AS_0
+            for name in OF_EPOCHS
+            if ordered and all(getattr(row, name) is None for row in ordered)
+        },
+    }
     started_at = ordered[0].started_at if ordered else None
     content = [spec.to_json(), place.to_json(), unstated, ending, [row[1:] for row in ordered]]
     run_id = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
@@ -100,7 +114,7 @@ def run_of(
             family=family,
             line=line,
             variant=facts["variant_text"],
-            inferred=facts["inferred"],
+            inferred=inferred,
         ),
     )
     return ImportedRun(run, epochs)
@@ -152,23 +166,33 @@ def _spec(facts: Mapping[str, Any], count: int) -> RunSpec:
     )
 
 
-def _unstated(facts: Mapping[str, Any], spec: RunSpec) -> tuple[str, ...]:
-    """Conditions of a comparison that no column states and that mean something for such a run."""
-    infers = spec.workload.task == "infer"
-    meaningless = NEVER_UNSTATED | (OF_TRAINING if infers else OF_INFERENCE)
-    on_cpu = spec.device == "cpu"
-    if on_cpu:
+def unstated_of(spec: RunSpec, stated: Collection[str]) -> tuple[str, ...]:
+    """Conditions of a comparison that no source states and that mean something for such a run.
+
+    `stated` names those that one does: fields of the workload, `torch`, `device_name`.
+    """
+    work = spec.workload
+    meaningless = NEVER_UNSTATED | (OF_TRAINING if work.task == "infer" else OF_INFERENCE)
+    if spec.device == "cpu":
         meaningless |= {"tf32"}
-    names = [name for name in WORKLOAD if name not in facts and name not in meaningless]
-    names += [name for name in ("torch", "device_name") if name not in facts]
-    names += ["threads in use"] if "threads" not in facts else []
-    return (*names, "parameters", *(() if on_cpu else (SYNCHRONISED,)))
+    if "pipeline" in stated and work.pipeline == "resident":  # it has no loader
+        meaningless |= {"loader_workers"}
+    names = [name for name in WORKLOAD if name not in stated and name not in meaningless]
+    names += [name for name in ("torch", "device_name") if name not in stated]
+    names += ["threads in use"] if "threads" not in stated else []
+    return (*names, "parameters")
+
+
+def cache_inferred(variant: Variant, text: str) -> dict[str, str]:
+    """What `Source.inferred` says of a cache that neither a column nor the variant's text names."""
+    taken = variant.cache == "cold" and '"cache"' not in text
+    return {"cache": "not stated: taken as cold"} if taken else {}
 
 
 def _epochs(spec: RunSpec, rows: Sequence[EpochRow]) -> tuple[Epoch, ...]:
     """In inference all calls are one block."""
     for row in rows:
-        for name in ("compile_seconds", "data_wait_seconds"):
+        for name in OF_EPOCHS:
             part = getattr(row, name) or 0.0
             if part > row.seconds:
                 raise BadFile(

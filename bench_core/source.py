@@ -6,6 +6,9 @@ from pydantic import Field
 
 from bench_core.spec import Frozen
 
+# How `Source.inferred` says it of the samples of an epoch.
+STEP_IS_EPOCH = "an epoch is one step here"
+
 
 class Source(Frozen):
     """The file that a run was read from, and how.
@@ -20,6 +23,11 @@ class Source(Frozen):
     line: int | None = None
     variant: str | None = None
     inferred: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def epoch_is_step(self) -> bool:
+        """Whether the source times single steps of a training: no pass over any data."""
+        return self.inferred.get("samples", "").endswith(STEP_IS_EPOCH)
 
 
 class Stated(Frozen):

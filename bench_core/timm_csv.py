@@ -22,7 +22,7 @@ from bench_core.foreign_run import (
     variant_of,
 )
 from bench_core.imported import Answers, Family, ImportedRun, Question, settled
-from bench_core.source import Stated
+from bench_core.source import STEP_IS_EPOCH, Stated
 from bench_core.spec import Task
 from bench_core.table_file import BadFile, TableFile
 
@@ -31,8 +31,8 @@ TASKS: dict[Task, tuple[str, ...]] = {
     "infer": ("infer_step_time", "infer_batch_size", "infer_img_size"),
     "train": ("train_step_time", "train_batch_size", "train_img_size"),
 }
-STEP_IS_EPOCH = "timm times single steps: an epoch is one step here"
-RESIDENT = "timm feeds one batch that stays on the device"
+STEPS = f"timm times single steps: {STEP_IS_EPOCH}"
+RESIDENT = "timm feeds one batch of random numbers that stays on the device"
 
 
 def missing(header: Sequence[str]) -> tuple[str, ...]:
@@ -84,11 +84,9 @@ def _run(
     batch_size = cells.whole(f"{task}_batch_size")
     if seconds is not None and batch_size is None:
         raise BadFile("is empty; fill it in", cells.row.line, f"{task}_batch_size")
-    of_task = {"pipeline": RESIDENT}
-    unstated: tuple[str, ...] = ()
+    of_task = {"pipeline": RESIDENT, "dataset": RESIDENT}
     if task == "train":
-        of_task["samples"] = STEP_IS_EPOCH
-        unstated = ("optimizer",)
+        of_task["samples"] = STEPS
     device_name = named["machine"].value if "machine" in named else None
     return runs.run(
         cells.row.line,
@@ -99,6 +97,7 @@ def _run(
             "task": task,
             "model": model_of(cells.needed("model"), "timm"),
             "pipeline": "resident",
+            "dataset": "synthetic",
             "batch_size": batch_size,
             "image_size": cells.whole(f"{task}_img_size"),
             "precision": said["precision"],
@@ -110,7 +109,6 @@ def _run(
             "torch": said["torch"],
             "cuda": named["cuda"].value if "cuda" in named and said["device"] != "cpu" else None,
         },
-        unstated=unstated,
         inferred={**inferred, **of_task},
         reason="" if seconds else cells.text("error") or "its row holds no time, and no reason",
     )

@@ -30,6 +30,11 @@ COMPILED_ROWS = [
     "vit_base_patch16_224.augreg_in21k,224,2000.0,32.0,64,86.57",
     "swin_tiny,224,2560.0,100.0,256,28.29",
 ]
+# Of inference on a GPU, where the file's name says all that it can.
+UNSTATED_BY_TIMM = {
+    *("tf32", "threads", "threads in use", "parameters", SPREAD),
+    *("grad_mode", "compile_in_grad_mode", "backward"),
+}
 DYNAMO_HEADER = (
     "dev,name,batch_size,speedup,abs_latency,compilation_latency,compression_ratio,eager_peak_mem,"
     "dynamo_peak_mem,calls_captured,unique_graphs,graph_breaks,unique_graph_breaks,"
@@ -107,7 +112,7 @@ def test_a_step_of_timm_is_milliseconds_and_a_mean_without_spread() -> None:
     assert run.stated.steady_seconds == pytest.approx(0.128)
     assert run.stated.start_seconds is None
     # timm waits for the device before it reads the clock.
-    assert set(run.unstated) == {"tf32", SPREAD}
+    assert set(run.unstated) == UNSTATED_BY_TIMM
 
 
 def test_both_files_of_a_timm_pair_agree_in_all_but_the_variant_and_the_batch() -> None:
@@ -173,7 +178,7 @@ def test_a_name_that_says_nothing_is_asked_about() -> None:
         memory_layout="not stated",
         variant="eager",
     )
-    assert set(one.run.unstated) == {"memory_layout", "torch", "device_name", "tf32", SPREAD}
+    assert set(one.run.unstated) == {*UNSTATED_BY_TIMM, "memory_layout", "torch", "device_name"}
     assert one.run.source is not None
     assert one.run.source.inferred["precision"] == "said with the import"
 
@@ -259,6 +264,24 @@ def test_the_runners_peak_memory_on_a_cpu_is_100_times_too_large() -> None:
     assert cpu.stated.peak_memory_bytes == 2_710_000_000
     assert gpu.stated.peak_memory_bytes == 271_000_000_000
     assert cpu.source is not None and "100 times" in cpu.source.inferred["peak_memory_bytes"]
+
+
+def test_of_a_training_run_no_default_stands_as_a_statement() -> None:
+    name = "inductor_torchbench_float32_training_cuda_performance.csv"
+    opened = table(name, DYNAMO_HEADER, DYNAMO_ROW.replace("cpu", "cuda"))
+    run = read(opened, dynamo_csv.FAMILY, machine="lab")[1].run
+    assert {"optimizer", "learning_rate", "evaluate", "drop_last", "dataset"} <= {*run.unstated}
+    assert not {"pipeline", "loader_workers", "batch_size", "grad_mode"} & {*run.unstated}
+    assert run.source is not None and run.source.epoch_is_step
+    assert run.source.inferred["cache"] == "not stated: taken as cold"
+    assert "stays on the device" in run.source.inferred["pipeline"]
+
+
+def test_a_speedup_that_is_no_number_is_told_as_what_it_is() -> None:
+    opened = table(DYNAMO_FILE, DYNAMO_HEADER, DYNAMO_ROW.replace("2,2.0,50.0", "2,nan,50.0"))
+    [one] = read(opened, dynamo_csv.FAMILY, machine="lab")
+    assert one.run.reason is not None
+    assert one.run.reason.startswith("its row says batch_size 2, speedup nan, abs_latency 50.0")
 
 
 def test_zeros_of_the_runner_are_a_failure_without_numbers() -> None:
@@ -432,6 +455,19 @@ def test_a_unit_in_the_headers_is_taken_for_each_column() -> None:
     )
     stated = [one.run.stated.steady_seconds for one in found if one.run.stated]
     assert stated == pytest.approx([0.02, 0.01])
+
+
+@pytest.mark.parametrize(
+    ("header", "asked"), [("compile_time_s", {}), ("compile_time", {"start_unit": "s"})]
+)
+def test_the_start_has_the_unit_of_its_own_column(header: str, asked: dict[str, str]) -> None:
+    opened = table("t.csv", f"model,variant,latency_ms,{header}", "a,eager,2,", "a,compile,1,30")
+    known = {"machine": "x", "device": "cpu", "task": "infer", "precision": "fp32"}
+    assert suggested(opened).get("start_unit", "not asked") == (None if asked else "not asked")
+    run = read(opened, columns_csv.FAMILY, **known, **asked)[1].run
+    assert run.stated is not None
+    assert (run.stated.steady_seconds, run.stated.start_seconds) == pytest.approx((0.001, 30))
+    assert {"dataset", "pipeline", "memory_layout", "grad_mode", "batch_size"} <= {*run.unstated}
 
 
 def test_free_texts_of_a_variant_column_are_asked_one_by_one() -> None:

@@ -243,7 +243,9 @@ def test_a_run_of_stated_times_is_shown_as_what_its_file_says(folder: Path) -> N
     assert "its start 40.0\u00a0s, peak memory 2.7\u00a0GB" in shown
     assert "there is nothing to measure again" in shown
     assert "memory_layout: contiguous" not in shown, "a default is no statement"
-    assert "not stated: image_size, memory_layout" in shown
+    assert "not stated: dataset, drop_last" not in shown, "inference drops nothing"
+    assert "not stated: dataset, image_size, tf32" not in shown, "a CPU has no TF32"
+    assert "not stated: dataset, image_size, memory_layout, threads" in shown
     [pair] = said(bench("compare", "--json"))["pairs"]
     assert pair["break_even_cold"] == {"kind": "iteration", "iteration": 800, "projected": True}
     assert (pair["candidate_start_seconds"], pair["candidate_compile_seconds"]) == (40.0, None)

@@ -92,6 +92,23 @@ def test_what_is_not_stated_is_named_and_agrees_with_what_is_not_stated_either()
     assert set(differences(stated, compiled)) == {"precision"}
 
 
+def test_machines_that_no_column_names_are_never_one_machine() -> None:
+    eager = read(text_of([row.replace("Tesla T4", "cuda") for row in EAGER]), "t4.csv")
+    compiled = read(text_of([row.replace("Tesla T4", "cuda") for row in COMPILE]), "a100.csv")
+    assert compared([*eager, *compiled]).pairs == ()
+
+
+def test_numbers_that_no_column_states_are_told_and_hold_up_no_ratio() -> None:
+    header = f"{HEADER},compile_seconds"
+    eager = read(text_of([f"{row},0" for row in EAGER], header))
+    [compiled] = read(text_of(COMPILE))
+    inferred = compiled.run.source.inferred
+    assert inferred["compile_seconds"] == inferred["data_wait_seconds"] == "not stated: taken as 0"
+    assert inferred["cache"] == "not stated: taken as cold"
+    assert not {"compile_seconds", "cache"} & {*eager[0].run.source.inferred}
+    assert len(compared([*eager, compiled]).pairs) == 1
+
+
 def test_what_means_nothing_for_a_run_is_not_called_unstated() -> None:
     on_cpu = one("cpu,resnet18,eager,16,1,2").run
     assert not {"tf32", SYNCHRONISED, "grad_mode"} & {*on_cpu.unstated}
@@ -145,18 +162,18 @@ def test_a_model_is_called_as_the_spec_calls_it(model: str, named: str) -> None:
         ("NVIDIA A100-SXM4-40GB", "cuda:0", "A100"),
         ("NVIDIA GeForce RTX 3090", "cuda:0", "RTX 3090"),
         ("Quadro RTX 8000", "cuda:0", "RTX 8000"),
-        ("cuda", "cuda:0", "GPU"),
-        ("gpu:1", "cuda:1", "GPU"),
-        ("CPU", "cpu", "CPU"),
-        ("Intel Xeon 2.2 GHz", "cpu", "CPU"),
-        ("mps", "mps", "GPU"),
+        ("cuda", "cuda:0", "GPU of t4.csv"),
+        ("gpu:1", "cuda:1", "GPU of t4.csv"),
+        ("CPU", "cpu", "CPU of t4.csv"),
+        ("Intel Xeon 2.2 GHz", "cpu", "CPU of t4.csv"),
+        ("mps", "mps", "GPU of t4.csv"),
     ],
 )
 def test_a_device_is_a_kind_and_a_label(device: str, kind: str, label: str) -> None:
     run = one(f"{device},resnet18,eager,16,1,2").run
     assert (run.spec.device, run.machine) == (kind, label)
     question = asked(text_of([f"{device},resnet18,eager,16,1,2"]))
-    assert question == ({"machine": label} if label in ("GPU", "CPU") else {})
+    assert question == ({"machine": label} if " of " in label else {})
 
 
 def test_a_machine_is_known_by_its_label() -> None:
@@ -200,7 +217,12 @@ def test_a_free_text_for_a_variant_is_asked_with_what_it_probably_means(
         family="minimal",
         line=2,
         variant=text,
-        inferred={"device": "T4 in the column device"},
+        inferred={
+            "device": "T4 in the column device",
+            "compile_seconds": "not stated: taken as 0",
+            "data_wait_seconds": "not stated: taken as 0",
+        }
+        | ({} if argument == "eager" else {"cache": "not stated: taken as cold"}),
     )
 
 
@@ -223,7 +245,11 @@ def test_a_variant_that_the_command_line_takes_is_taken() -> None:
 
 def test_a_strange_column_is_asked_and_may_have_a_role() -> None:
     text = text_of(["cuda:0,resnet18,eager,16,1,2,Kaggle,7"], f"{HEADER},where,watts")
-    assert asked(text) == {"column:where": "ignore", "column:watts": "ignore", "machine": "GPU"}
+    assert asked(text) == {
+        "column:where": "ignore",
+        "column:watts": "ignore",
+        "machine": "GPU of t4.csv",
+    }
     assert asked(text, **{"column:where": "machine"}) == {
         "column:where": "ignore",
         "column:watts": "ignore",
