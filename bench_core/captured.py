@@ -122,7 +122,6 @@ class Timeline(Frozen):
 
     cache: Literal["cold", "warm"]
     first_call_seconds: float
-    second_call_seconds: float
     phases: tuple[Phase, ...] = ()
 
 
@@ -138,19 +137,16 @@ class ModuleCost(Frozen):
 class Cost(Frozen):
     """Where a steady step's time goes. The profiler slows steps down: shares count, not seconds.
 
-    `step_seconds` is unwatched, `watched_seconds` watched. `kernel_seconds` and `extern_seconds`
-    are the parts of the watched step in generated code and in libraries it calls; `rest_seconds`
-    what is outside of the compiled code or between its kernels: loss, optimiser, Python.
+    All are of the same `steps`. `kernel_seconds` and `extern_seconds` are the parts of the watched
+    step in generated code and in libraries it calls; the rest is outside of the compiled code or
+    between its kernels: loss, optimiser, Python.
     """
 
-    step_seconds: float
-    eager_step_seconds: float
     steps: int
     watched_seconds: float
     eager_watched_seconds: float
     kernel_seconds: float
     extern_seconds: float
-    rest_seconds: float
     modules: tuple[ModuleCost, ...] = ()
     trace: str = ""
 
@@ -217,7 +213,11 @@ class Capture(Frozen):
 
     @property
     def decomposition_seconds(self) -> float:
-        """PrimTorch's part of AOTAutograd's time; measured while the graphs were captured."""
+        """What they took of AOTAutograd's time while the graphs were captured.
+
+        No stretch of a timed first call: a table of decompositions that is watched would change
+        the keys of the caches, so they are timed in a process of their own.
+        """
         return sum(one.seconds for one in self.decompositions)
 
     @property

@@ -45,7 +45,7 @@ from bench_core.spec import COMPILES, Frozen, Measurement, RunSpec, SpecError, W
 from bench_core.steering import locked
 
 POLL_SECONDS = 0.2
-FORM = 2  # of what is kept: a new one leaves older captures unread
+FORM = 3  # of what is kept: a new one leaves older captures unread
 
 
 class CannotCapture(ValueError):
@@ -177,6 +177,12 @@ def delete(key: str) -> None:
 # Taking one
 
 
+def left(capture: Capture) -> list[PartName]:
+    """Parts that were not taken or failed; with the graphs all: costs are of their kernels."""
+    lacking = [p for p in PARTS if p not in capture.parts or p in capture.failures]
+    return list(PARTS) if "graphs" in lacking else lacking
+
+
 def start(spec: RunSpec, parts: Sequence[PartName] = PARTS) -> None:
     """Take it in the background; nothing when it is being taken already. Raises CannotCapture."""
     spec = essence(spec)
@@ -231,10 +237,11 @@ def take(
     parts: Sequence[PartName] = PARTS,
     watch: Callable[[PartName, str], None] | None = None,
 ) -> Capture:
-    """Take the parts that are not kept yet, one after the other; each is kept when it is done.
+    """Take those parts that are `left`, one after the other; each is kept when it is done.
 
     `watch` is told the part and the phase. A part that fails is a fact of the capture: later parts
-    are tried unless they need it. Raises CannotCapture, CaptureBusy.
+    are tried all the same, and it is tried when it is asked for again. Raises CannotCapture,
+    CaptureBusy.
     """
     spec = essence(spec)
     key = key_of(spec)
@@ -242,7 +249,7 @@ def take(
     with _only_one(key):
         capture = read(key) or Capture(key=key, spec=spec)
         cache = caches_dir() / f"capture-{key}"
-        wanted = [part for part in parts if part not in capture.parts]
+        wanted = [part for part in left(capture) if part in parts]
         if wanted == ["warm"]:
             wanted = ["cost", "warm"]  # the caches of an earlier day are gone
         told = _Teller(key, watch)

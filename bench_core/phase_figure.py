@@ -15,8 +15,8 @@ REST = "first call"
 # As the article's picture divides them: what each does, and who does it.
 PHASE_WORDS = {
     "TorchDynamo": "captures graphs from Python bytecode",
-    "AOTAutograd": "traces the forward and the backward ahead of time",
-    "PrimTorch decompositions": "replace operators by simpler ones",
+    "AOTAutograd": "traces the forward and the backward ahead of time, PrimTorch's decompositions "
+    "in it",
     "TorchInductor": "lowers, fuses and writes code",
     "Triton": "builds the kernels for the GPU",
     "C++/OpenMP": "builds the kernels for the CPU",

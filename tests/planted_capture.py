@@ -290,14 +290,11 @@ def plant_capture(
             _timeline("warm", (0.62, 0.1, 0.2, 0.0, 0.08)),
         )
         fields["cost"] = Cost(
-            step_seconds=extern + loops + 0.01,
-            eager_step_seconds=extern + 2 * loops + 0.01,
             steps=5,
             watched_seconds=extern + loops + 0.012,
             eager_watched_seconds=extern + 2 * loops + 0.012,
             kernel_seconds=loops,
             extern_seconds=extern,
-            rest_seconds=0.012,
             modules=tuple(
                 ModuleCost(module=f"layer.{one}.bn", part=part, seconds=0.001, eager_seconds=0.002)
                 for one in range(blocks)
@@ -337,6 +334,5 @@ def _timeline(cache: str, seconds: Sequence[float]) -> Timeline:
     return Timeline(
         cache=cache,
         first_call_seconds=sum(seconds),
-        second_call_seconds=0.2,
         phases=tuple(phases),
     )

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from bench_core import capture_part, captures, kernel_costs
 from bench_core.captured import Capture, Cost, Kernel, ModuleCost
 from bench_core.cli import main
+from bench_core.events import Failed
 from bench_core.graph import Graph, Node
 from bench_core.spec import Measurement, RunSpec, Variant, Workload
 
@@ -176,22 +177,28 @@ def test_a_capture_of_an_older_form_counts_as_none() -> None:
     assert captures.find(a_spec()) is None and captures.stored() == []
 
 
-def test_the_cold_start_tells_decompositions_apart_and_keeps_its_sum() -> None:
+def test_a_first_call_has_the_phases_of_its_own_process() -> None:
+    """Decompositions were timed in another one: they have seconds, and no stretch of this call."""
     found = [{"operator": "a", "source": "torch._refs", "calls": 1, "made": 2, "seconds": 0.5}]
     capture = kept([*lines_of_sin()[:-1], {"event": "decompositions", "found": found}])
+    assert capture.decomposition_seconds == 0.5
     heard = capture_part._Taken(capture, "cost", captures.folder_of(capture.key))
-    phases = [
-        {"name": name, "began_seconds": at, "ended_seconds": at + 2, "seconds": 2.0}
-        for name, at in (("TorchDynamo", 0.0), ("AOTAutograd", 2.0))
-    ]
-    for cache in ("cold", "warm"):
-        line = {"cache": cache, "first_call_seconds": 4.0, "second_call_seconds": 0.1}
-        heard.capture = capture
-        heard.note(json.dumps({"event": "timeline", **line, "phases": phases}).encode())
-        [told] = heard.facts["timelines"]
-        shown = {phase.name: phase.seconds for phase in told.phases}
-        apart = {"PrimTorch decompositions": 0.5} if cache == "cold" else {}
-        assert shown == {"TorchDynamo": 2.0, "AOTAutograd": 2.0 - len(apart) / 2, **apart}
+    phase = {"name": "AOTAutograd", "began_seconds": 1.0, "ended_seconds": 3.0, "seconds": 2.0}
+    line = {"cache": "cold", "first_call_seconds": 4.0, "phases": [phase]}
+    heard.note(json.dumps({"event": "timeline", **line}).encode())
+    [told] = heard.keep(1.0).timelines
+    assert [one.model_dump() for one in told.phases] == [phase]
+
+
+def test_a_part_that_failed_is_left_to_be_taken() -> None:
+    capture = kept(lines_of_sin())
+    assert captures.left(capture) == ["cost", "warm"]
+    failed = Failed(failure="error", reason="no room", phase="")
+    every = {"parts": ("graphs", "cost", "warm")}
+    assert captures.left(capture.changed(**every)) == []
+    assert captures.left(capture.changed(**every, failures={"cost": failed})) == ["cost"]
+    again = captures.left(capture.changed(**every, failures={"graphs": failed}))
+    assert again == ["graphs", "cost", "warm"], "costs are of the kernels that are captured anew"
 
 
 # Costs
@@ -223,8 +230,7 @@ def test_time_is_shared_out_by_operators_and_nothing_is_lost() -> None:
     ]
     eager = {"bn": 6.0, "relu": 1.0, "conv": 9.0}
     cost = Cost(
-        step_seconds=1, eager_step_seconds=1, steps=5, watched_seconds=1, eager_watched_seconds=1,
-        kernel_seconds=7, extern_seconds=10, rest_seconds=0,
+        steps=5, watched_seconds=1, eager_watched_seconds=1, kernel_seconds=7, extern_seconds=10,
         modules=tuple(
             ModuleCost(module=name, part="forward", seconds=0, eager_seconds=spent)
             for name, spent in eager.items()

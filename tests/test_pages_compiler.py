@@ -304,6 +304,7 @@ def test_a_part_that_failed_says_why_and_what_was_reached_stands():
     assert "Not captured: what they cost. g++ was not found: install it" in said(at)
     assert "operations became" in said(at)
     assert "Capture again" in labels(at)
+    assert any(label.startswith("Try what they cost and") for label in labels(at))
 
 
 def test_a_capture_of_which_nothing_was_reached_still_opens():

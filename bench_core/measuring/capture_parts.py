@@ -57,12 +57,10 @@ def take_cost(spec: RunSpec, stream: EventStream) -> None:
     step = _first_calls(subject, tell, "cold")
     _enter(stream, "profiling steady steps")
     device = subject.device
-    step_seconds = step_costs.unwatched_seconds(step, device)
     with step_costs.marked_code() as generated:
         watched = step_costs.watch(step, device)
     eager = subject.step_with(_in_eager(subject))
     eager()
-    eager_seconds = step_costs.unwatched_seconds(eager, device)
     with step_costs.marked_modules(subject.model):
         eager_watched = step_costs.watch(eager, device)
     calls = step_costs.call_seconds(watched, device)
@@ -73,13 +71,10 @@ def take_cost(spec: RunSpec, stream: EventStream) -> None:
         "cost",
         {
             "steps": step_costs.STEPS,
-            "step_seconds": step_seconds,
-            "eager_step_seconds": eager_seconds,
             "watched_seconds": watched.seconds,
             "eager_watched_seconds": eager_watched.seconds,
             "kernel_seconds": kernel_seconds,
             "extern_seconds": extern_seconds,
-            "rest_seconds": max(0.0, watched.seconds - sum(calls.values())),
             "modules": step_costs.module_seconds(eager_watched, device),
             "trace": step_costs.keep_trace(watched, "trace.json.gz"),
             "calls": [
@@ -110,15 +105,12 @@ def _first_calls(subject: Subject, tell: graphs.Tell, cache: str) -> step_costs.
             torch.cuda.synchronize(subject.device)
         ended = time.perf_counter_ns()
     step()
-    if on_gpu:
-        torch.cuda.synchronize(subject.device)
     build = "Triton" if on_gpu else "C++/OpenMP"
     tell(
         "timeline",
         {
             "cache": cache,
             "first_call_seconds": (ended - began) / 1e9,
-            "second_call_seconds": (time.perf_counter_ns() - ended) / 1e9,
             "phases": compile_timeline.phases(spans, began, ended, build),
         },
     )

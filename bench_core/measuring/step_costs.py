@@ -17,7 +17,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from statistics import median
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -28,7 +27,7 @@ from bench_core.measuring import generated_code, private_names
 from bench_core.measuring.graph_stages import Fields
 
 STEPS = 5
-MARK, MODULE = "bench_core:", "module:"
+MARK, MODULE, STEADY = "bench_core:", "module:", "steady steps"
 BACKWARD_SCOPE = 1  # of RecordScope::BACKWARD_FUNCTION
 Step = Callable[[], Any]
 
@@ -45,17 +44,6 @@ class Generated(NamedTuple):
     calls: tuple[generated_code.Call, ...]
 
 
-def unwatched_seconds(step: Step, device: torch.device) -> float:
-    """Median of a few steady steps."""
-    seconds = []
-    for _ in range(STEPS):
-        began = time.perf_counter()
-        step()
-        _wait(device)
-        seconds.append(time.perf_counter() - began)
-    return median(seconds)
-
-
 def watch(step: Step, device: torch.device) -> Watched:
     activities = [ProfilerActivity.CPU]
     if device.type == "cuda":
@@ -64,12 +52,24 @@ def watch(step: Step, device: torch.device) -> Watched:
     with profile(activities=activities) as profiler:
         step()  # the profiler's own start falls into it
         _wait(device)
-        began = time.perf_counter()
-        for _ in range(STEPS):
-            step()
-        _wait(device)
-        seconds = time.perf_counter() - began
+        with record_function(STEADY):
+            began = time.perf_counter()
+            for _ in range(STEPS):
+                step()
+            _wait(device)
+            seconds = time.perf_counter() - began
     return Watched(profiler, seconds / STEPS)
+
+
+def _steady_events(watched: Watched) -> list[Any]:
+    """What the CPU did in the steps that `watched.seconds` is of: none of the first step's."""
+    events = [
+        event
+        for event in watched.profiler.events()
+        if event.device_type == torch.autograd.DeviceType.CPU
+    ]
+    began = next(event.time_range.start for event in events if event.name == STEADY)
+    return [event for event in events if event.time_range.start > began]
 
 
 def _wait(device: torch.device) -> None:
@@ -120,10 +120,10 @@ def _functions(module: Any, names: Any) -> Iterator[Any]:
 def call_seconds(watched: Watched, device: torch.device) -> dict[tuple[str, int], float]:
     """Seconds of a step by generated module and line."""
     seconds: defaultdict[tuple[str, int], float] = defaultdict(float)
-    for event in watched.profiler.events():
-        if event.name.startswith(MARK) and event.device_type == torch.autograd.DeviceType.CPU:
+    for event in _steady_events(watched):
+        if event.name.startswith(MARK):
             _, sha256, line = event.name.split(":")
-            seconds[sha256, int(line)] += _total(event, device) / 1e6 / (STEPS + 1)
+            seconds[sha256, int(line)] += _total(event, device) / 1e6 / STEPS
     return dict(seconds)
 
 
@@ -159,11 +159,7 @@ def module_seconds(watched: Watched, device: torch.device) -> list[Fields]:
     What is in no module (loss, optimiser) is left out; of a function everything is in it.
     """
     own = "self_device_time_total" if device.type == "cuda" else "self_cpu_time_total"
-    events = [
-        event
-        for event in watched.profiler.events()
-        if event.device_type == torch.autograd.DeviceType.CPU
-    ]
+    events = _steady_events(watched)
     made_in: dict[int, str] = {}
     for event in events:
         module = _module_of(event)
@@ -177,7 +173,7 @@ def module_seconds(watched: Watched, device: torch.device) -> list[Fields]:
         if module is None:
             module, part = made_in.get(_backward_of(event)), "backward"
         if module is not None:
-            seconds[module, part] += getattr(event, own) / 1e6 / (STEPS + 1)
+            seconds[module, part] += getattr(event, own) / 1e6 / STEPS
     return [
         {"module": module, "part": part, "seconds": 0.0, "eager_seconds": spent}
         for (module, part), spent in seconds.items()

@@ -89,6 +89,11 @@ def decompositions_card(capture: Capture) -> None:
     calls = sum(one.calls for one in capture.decompositions)
     with st.container(border=True, gap="xsmall"):
         st.markdown(f"**Decompositions: {calls} operators became {made}**")
+        st.caption(
+            f"They took {seconds_text(capture.decomposition_seconds)} when the graphs were "
+            "captured. The first call's phases are of another process, where they are a part of "
+            "AOTAutograd."
+        )
         st.dataframe(
             pd.DataFrame(
                 [

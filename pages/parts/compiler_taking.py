@@ -104,12 +104,13 @@ def further_parts(capture: Capture) -> None:
     """Buttons for what was not taken or failed, and to begin anew."""
     if view_only():
         return
-    left = tuple(part for part in PARTS if part not in capture.parts)
+    left = tuple(captures.left(capture))
     with st.container(horizontal=True):
         if left:
             what = " and ".join(CAPTURE_PARTS[part] for part in left)
+            again = any(part in capture.failures for part in left)
             st.button(
-                f"Measure {what}",
+                f"Try {what} again" if again else f"Measure {what}",
                 icon=":material/timer:",
                 key="compiler_more",
                 on_click=take,
