@@ -53,7 +53,7 @@ kernels = captures.read_kernels(capture)
 title, detail = answer(capture, kernels)
 st.subheader(plain(title), anchor=False)
 st.markdown(plain(detail))
-if capture.torch and capture.torch != choice.torch_here():
+if capture.torch and choice.release(capture.torch) != choice.torch_here():
     st.markdown(
         f":yellow[:material/warning:] Captured with torch {plain(capture.torch)}; here is "
         f"{plain(choice.torch_here() or 'none')}."

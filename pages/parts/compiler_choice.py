@@ -149,15 +149,20 @@ def kept_captures() -> list[Capture]:
     return [
         one
         for one in captures.stored()
-        if one.torch != here or captures.key_of(one.spec) == one.key
+        if release(one.torch) != here or captures.key_of(one.spec) == one.key
     ]
 
 
 def torch_here() -> str:
     try:
-        return metadata.version("torch")
+        return release(metadata.version("torch"))
     except metadata.PackageNotFoundError:
         return ""
+
+
+def release(torch: str) -> str:
+    """`2.14.1` of `2.14.1+cu130`: a package may be listed without what it was built for."""
+    return torch.partition("+")[0]
 
 
 def capture_of(spec: RunSpec, kept: Sequence[Capture]) -> Capture | None:
