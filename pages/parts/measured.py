@@ -19,9 +19,10 @@ from bench_core.store import RUNS_AT_ONCE, Store, StoreError
 # Runs whose epochs are in memory: of 100 epochs each they take about 100 MB.
 MOST_READ = 2_000
 MOST_KEPT = 50_000
-# By id of the run: numbers begin anew in a new file.
-_read: dict[str, Columns] = {}
-_kept: dict[tuple[str, bool], Measured] = {}
+# By run and import: numbers begin anew in a new file, and a file that was mended comes again.
+Key = tuple[str, str | None]
+_read: dict[Key, Columns] = {}
+_kept: dict[tuple[Key, bool], Measured] = {}
 
 
 def measured_runs(store: Store, runs: Sequence[Run], evaluation: bool = False) -> list[Measured]:
@@ -29,9 +30,9 @@ def measured_runs(store: Store, runs: Sequence[Run], evaluation: bool = False) -
     if len(_kept) > MOST_KEPT:
         _kept.clear()
     found = {
-        run.id: _of(run, _kept[run.id, evaluation])
+        run.id: _of(run, _kept[_key(run), evaluation])
         for run in runs
-        if (run.id, evaluation) in _kept and run.status in ENDED
+        if (_key(run), evaluation) in _kept and run.status in ENDED
     }
     new = [run for run in runs if run.id not in found]
     derived = store.derived([run.number for run in new], evaluation)
@@ -48,15 +49,19 @@ def measured_runs(store: Store, runs: Sequence[Run], evaluation: bool = False) -
             found[one.run.id] = lazy if one.run.number in ended else one
     for run in new:
         if run.status in ENDED:
-            _kept[run.id, evaluation] = found[run.id]
+            _kept[_key(run), evaluation] = found[run.id]
     return [found[run.id] for run in runs]
 
 
 def read_epochs(store: Store, measured: Iterable[Measured]) -> None:
     """Have the epochs of these runs at hand, read in one go: one by one each opens the store."""
     for one in measured:
-        if isinstance(one.epochs, EpochColumns) and one.epochs and one.run.id not in _read:
+        if isinstance(one.epochs, EpochColumns) and one.epochs and _key(one.run) not in _read:
             _columns(store, one.run)
+
+
+def _key(run: Run) -> Key:
+    return run.id, run.import_id
 
 
 def _of(run: Run, known: Measured) -> Measured:
@@ -70,8 +75,8 @@ def _lazy(store: Store, run: Run, derived: Derived, evaluation: bool) -> Measure
 
 
 def _epochs(path: str, run: Run) -> Columns:
-    if run.id in _read:
-        return _read[run.id]
+    if _key(run) in _read:
+        return _read[_key(run)]
     with Store(path) as store:
         return _columns(store, run)
 
@@ -82,5 +87,5 @@ def _columns(store: Store, run: Run) -> Columns:
         raise StoreError(f"run {run.number} was deleted meanwhile: load the page again")
     if len(_read) >= MOST_READ:
         _read.clear()
-    _read[run.id] = found.columns
+    _read[_key(run)] = found.columns
     return found.columns

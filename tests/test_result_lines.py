@@ -1,0 +1,117 @@
+"""Rows read together are what rows read one by one are, and what is wrong has its place."""
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from bench_core import result_csv, result_file, result_lines
+from bench_core.epoch_columns import EpochColumns
+from bench_core.events import CompileWindow, Epoch
+from bench_core.imported import ImportedRun
+from bench_core.table_file import BadFile, open_table
+from tests.many_runs import many_runs
+
+EPOCHS = 9
+WINDOW = CompileWindow(trigger="DYNAMO", offset_seconds=0.25, seconds=1.5)
+
+
+def written(ones: list[ImportedRun], end: str = "\r\n") -> str:
+    file = io.StringIO(newline="")
+    runs = [replace(one.run, number=place) for place, one in enumerate(ones)]
+    result_csv.write(file, runs, {place: one.epochs for place, one in enumerate(ones)})
+    return file.getvalue().replace("\r\n", end)
+
+
+def read(text: str) -> list[ImportedRun]:
+    return list(result_file.read(open_table("many.csv", text.encode()), {}))
+
+
+def with_cell(text: str, line: int, column: str, cell: str) -> str:
+    """Another cell on a line without quotes."""
+    lines = text.split("\r\n")
+    cells = lines[line - 1].split(",")
+    cells[result_csv.COLUMNS.index(column)] = cell
+    lines[line - 1] = ",".join(cells)
+    return "\r\n".join(lines)
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+def test_rows_that_differ_in_their_numbers_only_are_read_together(end: str) -> None:
+    ones = list(many_runs(7, EPOCHS))
+    found = read(written(ones, end))
+    assert all(isinstance(one.epochs, EpochColumns) for one in found)
+    assert [list(one.epochs) for one in found] == [one.epochs for one in ones]
+    table = open_table("many.csv", written(ones, end).encode())
+    assert [len(block.alike) for block in result_lines.blocks(table)] == [EPOCHS - 1] * 7
+
+
+def test_a_compile_in_the_middle_of_a_run_keeps_the_order_of_its_epochs() -> None:
+    [one] = many_runs(1, EPOCHS)
+    epochs: list[Epoch] = list(one.epochs)
+    epochs[4] = epochs[4].changed(compile_windows=(WINDOW,), compile_seconds=1.5)
+    [found] = read(written([replace(one, epochs=epochs)]))
+    assert list(found.epochs) == epochs
+    assert found.epochs[4].compile_windows == (WINDOW,)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("loss", "-0.25"),
+        ("loss", ""),
+        ("peak_memory_bytes", "3900000002.0"),
+        ("peak_memory_bytes", ""),
+        ("accuracy", "0.5"),
+        ("foreign_cpu_share", "1e-05"),
+    ],
+)
+def test_an_unusual_cell_is_read_like_any_other(column: str, cell: str) -> None:
+    [one] = many_runs(1, EPOCHS)
+    [found] = read(with_cell(written([one]), 5, column, cell))
+    expected = float(cell) if cell else None
+    assert getattr(found.epochs[3], column) == expected
+    others = [epoch for place, epoch in enumerate(found.epochs) if place != 3]
+    assert others == [epoch for place, epoch in enumerate(one.epochs) if place != 3]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("wall_seconds", "0.0"),
+        ("wall_seconds", ""),
+        ("wall_seconds", "nan"),
+        ("wall_seconds", "1_0"),
+        ("wall_seconds", "1e11"),
+        ("wall_seconds", "\u0661"),
+        ("data_wait_seconds", "-1.0"),
+        ("loss", "inf"),
+        ("epoch", "5"),
+        ("epoch_samples", "1.5"),
+        ("step_count", "many"),
+        ("iteration_seconds", "0.5"),
+    ],
+)
+def test_what_is_wrong_among_rows_read_together_has_its_line_and_column(
+    column: str, cell: str
+) -> None:
+    text = with_cell(written(list(many_runs(3, EPOCHS))), EPOCHS + 5, column, cell)
+    with pytest.raises(BadFile) as refused:
+        read(text)
+    assert (refused.value.line, refused.value.column) == (EPOCHS + 5, column)
+
+
+@pytest.mark.parametrize("change", [lambda line: line[:-1], lambda line: line[:60]])
+def test_a_row_that_is_cut_off_among_rows_read_together_has_its_line(change) -> None:
+    lines = written(list(many_runs(2, EPOCHS))).split("\r\n")
+    lines[5] = change(lines[5])
+    with pytest.raises(BadFile, match="^line 6: .* cells where the header has"):
+        read("\r\n".join(lines))
+
+
+def test_cells_that_moved_from_a_row_to_the_next_are_noticed() -> None:
+    lines = written(list(many_runs(2, EPOCHS))).split("\r\n")
+    head, tail = lines[5][:-1], lines[6] + ","
+    lines[5], lines[6] = head, tail
+    with pytest.raises(BadFile, match="^line 6: "):
+        read("\r\n".join(lines))
