@@ -15,20 +15,20 @@ from bench_core import stats
 from bench_core.comparison import Comparison
 from bench_core.geomeans import Means, Place, by_machine, place_names, shared_by, workload_key
 from bench_core.measured import Arm, Measured
-from bench_core.pairing import USUAL, Comparisons, LeftOut, setting_of
+from bench_core.pairing import USUAL, Cause, Comparisons, LeftOut, setting_of
 from bench_core.run import Run
 from bench_core.spec import Workload
 
 NOT_MEASURED = "not measured"
 NOT_STATED = "not stated"
-# What an empty cell says of a run that was left out, by how the reason begins.
-SHORT_REASONS = {
+# What an empty cell says of a run that was left out, where it is not how the run ended.
+SHORT_REASONS: Mapping[Cause, str] = {
     "no steady state": "no steady state",
-    "no other ": "",
+    "no other arm": "",
     "measured by itself": "",
-    "its results": "results differ",
-    "the results of the baseline": "results of the baseline are wrong",
-    "asked for": "nothing was compiled",
+    "results differ": "results differ",
+    "wrong baseline": "results of the baseline are wrong",
+    "nothing compiled": "nothing was compiled",
 }
 # What a price is of in inference: as many samples.
 MANY = 1_000_000
@@ -252,10 +252,10 @@ def _lone_arms(
 ) -> Iterator[tuple[Run, Arm]]:
     """Arms that are sound and have nothing to be held against, in the order of their runs.
 
-    Their reason is that there is `no` other arm, and unlike those without a steady state they have
-    a median.
+    A baseline by itself is one too; without a median it has no seconds to show.
     """
-    alone = {run.number for left in left_out if left.reason.startswith("no ") for run in left.runs}
+    partnerless = (left for left in left_out if left.cause in ("no baseline", "no other arm"))
+    alone = {run.number for left in partnerless for run in left.runs}
     arms: dict[Hashable, list[Measured]] = {}
     for one in measured:
         run = one.run
@@ -284,12 +284,9 @@ def _tell_why(
 def _short(left: LeftOut, run: Run) -> str:
     if run.status == "failed":
         return f"failed: {run.failure}"
-    for beginning, short in SHORT_REASONS.items():
-        if left.reason.startswith(beginning):
-            return short
-    if left.reason.startswith("no "):  # `no eager run of the same workload on the same machine`
-        return left.reason.partition(" of the same")[0]
-    return run.status
+    if left.cause == "no baseline":
+        return f"no {left.lacks} run"
+    return SHORT_REASONS.get(left.cause, run.status)
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import ne
+from typing import Literal
 
 from bench_core.comparison import EAGER, Comparison
 from bench_core.measured import Arm, Measured
@@ -80,13 +81,33 @@ USUAL = Axis.against(EAGER)
 Floors = Mapping[tuple[str, str, str], float]
 
 
+# What keeps a run out of every ratio.
+Cause = Literal[
+    "not ended",
+    "failed",
+    "nothing measured",
+    "nothing compiled",
+    "no steady state",
+    "no baseline",
+    "no other arm",
+    "wrong baseline",
+    "results differ",
+    "measured by itself",
+]
+
+
 @dataclass(frozen=True)
 class LeftOut:
-    """Runs that took part in no ratio, and why. `kind` is the reason without its figures."""
+    """Runs that took part in no ratio, and why. `kind` is the reason without its figures.
+
+    `lacks`: of the cause `no baseline`, the name of the arm that is not there.
+    """
 
     runs: tuple[Run, ...]
+    cause: Cause
     reason: str
     kind: str = ""
+    lacks: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,9 +158,9 @@ def comparisons(
     left_out: list[LeftOut] = []
     settings = _Settings(axis.names)
     for one in runs:
-        reason = _useless(one)
-        if reason:
-            left_out.append(LeftOut((one.run,), reason))
+        useless = _useless(one)
+        if useless:
+            left_out.append(LeftOut((one.run,), *useless))
             continue
         cell = cells[tuple(conditions_of(one.run, axis).items())]
         cell.setdefault(settings.of(one.run.spec), []).append(one)
@@ -152,8 +173,9 @@ def comparisons(
         base = next(iter(cell)) if wanted is None else wanted
         if base not in cell:
             nearest = _nearest(here, near, base, has_it=True)
+            lacks = axis.baseline_name
             left_out += [
-                _without_partner(ones, no_baseline, "on the same machine", here, nearest)
+                _without_partner(ones, no_baseline, "on the same machine", here, nearest, lacks)
                 for ones in cell.values()
             ]
             continue
@@ -168,7 +190,7 @@ def comparisons(
         if wrong and wrong.verdict == "differs":
             every = tuple(m.run for arm in arms.values() for m in arm.runs)
             reason = f"the results of the baseline {baseline.name} are wrong: {wrong.text}"
-            left_out.append(LeftOut(every, reason))
+            left_out.append(LeftOut(every, "wrong baseline", reason))
             continue
         for arm in arms.values():
             if arm is baseline:
@@ -176,7 +198,8 @@ def comparisons(
             # The floor is what equal arms make of it: they are not held against themselves.
             pair = _pair(baseline, arm, axis.names, {} if "side" in axis.names else floors)
             if arm.parity and arm.parity.verdict == "differs":
-                left_out.append(LeftOut(tuple(m.run for m in arm.runs), _wrong_text(pair)))
+                every = tuple(m.run for m in arm.runs)
+                left_out.append(LeftOut(every, "results differ", _wrong_text(pair)))
             else:
                 pairs.append(pair)
     pairs.sort(key=lambda pair: pair.candidate.runs[0].run.number)
@@ -268,11 +291,13 @@ def _without_partner(
     where: str,
     here: _Neighbour,
     nearest: _Neighbour | None,
+    lacks: str = "",
 ) -> LeftOut:
     """`no eager run of the same workload: batch_size is 256 here, 1024 there`."""
     these = tuple(m.run for m in runs)
+    cause: Cause = "no baseline" if lacks else "no other arm"
     if nearest is None:
-        return LeftOut(these, f"{what} {where}")
+        return LeftOut(these, cause, f"{what} {where}", lacks=lacks)
     differ = _unlike(dict(here.conditions), dict(nearest.conditions))
     # As many samples as the batch holds are no other difference than the batch.
     if "batch_size" in differ and differ.get("samples") == differ["batch_size"]:
@@ -282,7 +307,7 @@ def _without_partner(
         for name, (ours, theirs) in differ.items()
     )
     kind = f"{what}: {', '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}"
-    return LeftOut(these, f"{what}: {told}", kind)
+    return LeftOut(these, cause, f"{what}: {told}", kind, lacks)
 
 
 def _told(value: object) -> str:
@@ -291,23 +316,24 @@ def _told(value: object) -> str:
     return NOT_STATED if value is None else str(value)
 
 
-def _useless(one: Measured) -> str:
-    """Why a run can take part in no ratio; empty when it can."""
+def _useless(one: Measured) -> tuple[Cause, str] | None:
+    """Why a run can take part in no ratio; None when it can."""
     run = one.run
     if run.status in ("queued", "running"):
-        return f"{run.status}: not ended yet"
+        return "not ended", f"{run.status}: not ended yet"
     if run.status == "failed":
-        return f"failed: {run.failure}. {run.reason}"
+        return "failed", f"failed: {run.failure}. {run.reason}"
     if not one.begun:
-        return f"{run.status}: {run.reason or 'nothing was measured'}"
+        return "nothing measured", f"{run.status}: {run.reason or 'nothing was measured'}"
     if run.activity and _compiled_nothing(run):
         return (
+            "nothing compiled",
             f"asked for {run.spec.variant.execution}, but nothing was compiled: it ran as "
-            f"eager{_seconds_of(one)}"
+            f"eager{_seconds_of(one)}",
         )
     if one.steady.median_seconds is None:
-        return f"no steady state: {one.steady.reason}"
-    return ""
+        return "no steady state", f"no steady state: {one.steady.reason}"
+    return None
 
 
 def override(baseline: Sequence[Measured], candidate: Sequence[Measured]) -> Comparison:
@@ -320,7 +346,8 @@ def override(baseline: Sequence[Measured], candidate: Sequence[Measured]) -> Com
     for name, group in (("baseline", baseline), ("candidate", candidate)):
         steady = tuple(one for one in group if not _useless(one))
         if not steady:
-            reasons = "; ".join(dict.fromkeys(_useless(one) for one in group)) or "no run"
+            useless = filter(None, map(_useless, group))
+            reasons = "; ".join(dict.fromkeys(reason for _, reason in useless)) or "no run"
             raise ValueError(f"the {name} has no steady run: {reasons}")
         arms.append(Arm(steady[0].run.spec.variant.arm, steady))
     pair = _pair(arms[0], arms[1], ("variant",), {})
@@ -334,7 +361,7 @@ def _beside_pairs(pairs: Sequence[Comparison]) -> list[LeftOut]:
     used = {m.run.number for arm in arms for m in arm.runs}
     alone = {m.run.number: m.run for arm in arms for m in arm.alone if m.run.number not in used}
     reason = "measured by itself, while its arm is compared by the pairs that took turns"
-    return [LeftOut((run,), reason) for run in alone.values()]
+    return [LeftOut((run,), "measured by itself", reason) for run in alone.values()]
 
 
 def _pair(baseline: Arm, candidate: Arm, names: tuple[str, ...], floors: Floors) -> Comparison:

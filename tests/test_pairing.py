@@ -92,6 +92,8 @@ def test_what_is_left_out_is_named_with_its_reason(store):
     assert any(reason == "failed: out of memory. too big" for reason in reasons)
     assert any(reason.startswith("no steady state: Only 1 epoch") for reason in reasons)
     assert any(reason.startswith("no other variant than eager") for reason in reasons)
+    causes = {left.cause for left in compared(store).left_out}
+    assert {"no steady state", "no other arm"} <= causes
 
 
 def test_a_compile_that_compiled_nothing_gets_no_speedup(store):

@@ -133,7 +133,7 @@ def test_words_from_files_and_runs_are_shown_as_words(store: Store) -> None:
     planted_experiment(store, epochs=6)
     runs = [hostile(one) for one in measured_in(store)]
     found = pairing.comparisons(runs)
-    found = replace(found, left_out=(LeftOut((runs[0].run,), f"failed: {END}"),))
+    found = replace(found, left_out=(LeftOut((runs[0].run,), "failed", f"failed: {END}"),))
     pair = replace(found.pairs[0], overridden=(SCRIPT,))
     text = report_html(
         found, pair, [SCRIPT], address=END, answer=(SCRIPT, END), worth=(SCRIPT, END)
