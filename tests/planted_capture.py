@@ -275,6 +275,7 @@ def plant_capture(
             ),
         ),
         "alternatives": (
+            Alternative(way="TorchDynamo", captured=True, graphs=1, operators=4 * blocks + 1),
             Alternative(way="torch.jit.script", captured=True, graphs=1, operators=9),
             Alternative(
                 way="torch.fx.symbolic_trace",

@@ -42,19 +42,7 @@ def alternatives(capture: Capture) -> None:
     """Which other ways capture the model, and why not."""
     if not capture.alternatives:
         return
-    frames = capture.frames
     rows = [
-        {
-            "Way": "torch.compile (Dynamo)",
-            "Captured": bool(frames),
-            "Graphs": len(frames) or None,
-            "Operators": capture.operators("dynamo"),
-            "Why not, or where it ended": "; ".join(
-                dict.fromkeys(one.reason for frame in frames for one in frame.breaks)
-            ),
-        }
-    ]
-    rows += [
         {
             "Way": one.way,
             "Captured": one.captured,
