@@ -10,7 +10,6 @@ def line(cache: str, *phases: tuple[str, float, float]) -> Timeline:
     return Timeline(
         cache=cache,
         first_call_seconds=max((end for _, _, end in phases), default=1.0),
-        second_call_seconds=0.1,
         phases=tuple(
             Phase(name=name, began_seconds=start, ended_seconds=end, seconds=end - start)
             for name, start, end in phases
