@@ -27,6 +27,7 @@ Kind = Literal[
     "too few runs",
     "unsynchronised",
     "no spread",
+    "epoch is a step",
     "runs apart",
     "other programs",
     "other GPU process",
@@ -290,6 +291,18 @@ def _no_spread(one: Measured) -> Doubt | None:
     return Doubt("no spread", "no spread", text, "import single times, or measure it here")
 
 
+def _epoch_is_a_step(one: Measured) -> Doubt | None:
+    run = one.run
+    if not (run.source and run.source.epoch_is_step):
+        return None
+    size = "" if "batch_size" in run.unstated else f" of {run.spec.workload.batch_size} samples"
+    text = (
+        f"The source of {_who(one)} times single steps: what is called an epoch is one step{size}"
+    )
+    step = "read epochs as steps, in the start's pay-off and in costs too"
+    return Doubt("epoch is a step", "an epoch is one step", text, step)
+
+
 def _not_stated(one: Measured) -> Doubt | None:
     return _unstated(f"The source of {_who(one)}", one.run.unstated)
 
@@ -424,6 +437,7 @@ def _pair_not_checked(pair: Comparison) -> Doubt | None:
 OF_A_RUN: dict[Kind, Callable[[Measured], Doubt | None]] = {
     "unsynchronised": _unsynchronised,
     "no spread": _no_spread,
+    "epoch is a step": _epoch_is_a_step,
     "other programs": _other_programs,
     "other GPU process": _other_gpu_process,
     "throttled": _throttled,

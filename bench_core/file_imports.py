@@ -75,8 +75,8 @@ def bring(
 ) -> Iterator[Outcome]:
     """Import files in their order; a file that is refused holds up none of the others.
 
-    Files of single steps go with the one results file among them. NothingAsks, before anything is
-    stored: a key of the answers that no file asks for.
+    Files of single steps go with the one results file among them, and are told after it.
+    NothingAsks, before anything is stored: a key of the answers that no file asks for.
     """
     tables: list[TableFile | Outcome] = []
     for path in paths:
@@ -92,23 +92,43 @@ def bring(
         if isinstance(table, Outcome):
             yield table
         elif table in steps and len(whole) == 1:
-            yield Outcome(table.name, "known", f"its steps go with {whole[0].name}")
+            continue
         else:
             of_it = steps if whole == [table] else []
-            yield _brought(store, table, answers, of_it, dry_run)
+            outcome = _brought(store, table, answers, of_it, dry_run)
+            yield outcome
+            yield from (_with_owner(one, outcome) for one in of_it)
+
+
+def _with_owner(steps: TableFile, owner: Outcome) -> Outcome:
+    """What became of a file of single steps, which comes and goes with its results file."""
+    match owner.state:
+        case "refused":
+            return Outcome(
+                steps.name, "refused", f"Its steps are those of {owner.file}, which was refused"
+            )
+        case "known":
+            note = (
+                f"its steps are left out: {owner.file} brought no new run, and the steps of runs "
+                "that are here stay as they are"
+            )
+            return Outcome(steps.name, "known", note)
+    return Outcome(steps.name, "known", f"its steps go with {owner.file}")
 
 
 def _check_asked(tables: Sequence[TableFile], answers: Answers) -> None:
     asked: set[str] = set()
+    looked = False
     for table in tables:
         try:
             questions = imports.family_of(table).questions(table, answers)
         except BadFile:
             continue  # it is refused when its turn comes
+        looked = True
         asked |= {question.key for question in questions}
-    if strange := [key for key in answers if asked and key not in asked]:
-        may = ", ".join(sorted(asked))
-        raise NothingAsks(f"--set {strange[0]}: no file asks for it; they ask for {may}")
+    if looked and (strange := [key for key in answers if key not in asked]):
+        may = f"they ask for {', '.join(sorted(asked))}" if asked else "their columns say all"
+        raise NothingAsks(f"--set {strange[0]}: no file asks for it; {may}")
 
 
 def _brought(

@@ -162,7 +162,8 @@ SUMMARY_MEANINGS = {
     "exporting included",
     "steady_from": "the epoch or iteration from which on the run is steady, counted from 1",
     "steady_count": "steady epochs or iterations",
-    "steady_seconds": "their median",
+    "steady_seconds": "their median; of a run without single times what its source states, a mean "
+    "or a median",
     "steady_spread": "how far they scatter: 1.4826 times the median absolute deviation, as a share "
     "of the median",
     "p50_seconds": "50 % of the steady iterations took at most this long; inference only",

@@ -182,9 +182,12 @@ SUMMARY: dict[str, Callable[[Measured], Any]] = {
     "torch": lambda one: one.run.environment and one.run.environment.torch,
     "measured_at": lambda one: _iso(one.run.started_at),
     "unit": lambda one: one.unit,
-    "measured": lambda one: len(one.series_seconds),
+    "measured": lambda one: one.count,
     "first_seconds": lambda one: one.first_seconds,
-    "steady_from": lambda one: None if one.steady.first is None else one.steady.first + 1,
+    # None of a run whose source states its time: it names no epoch.
+    "steady_from": lambda one: (
+        None if one.steady.first is None or not one.steady.count else one.steady.first + 1
+    ),
     "steady_count": lambda one: one.steady.count,
     "steady_seconds": lambda one: one.steady.median_seconds,
     "steady_spread": lambda one: one.steady.spread,
@@ -193,19 +196,22 @@ SUMMARY: dict[str, Callable[[Measured], Any]] = {
     "p99_seconds": lambda one: _percentile(one, 99),
     "no_steady_state": lambda one: one.steady.reason,
     "startup_excess_seconds": lambda one: one.excess_seconds,
-    "compile_seconds": lambda one: one.compile_seconds if one.epochs else None,
+    "compile_seconds": lambda one: one.compile_seconds if _compiling_is_known(one) else None,
     "execution_seconds": lambda one: one.run.prepared and one.run.prepared.execution_seconds,
     "priming_seconds": lambda one: one.run.priming_seconds,
-    "peak_memory_bytes": lambda one: max(
-        (e.peak_memory_bytes for e in one.epochs if e.peak_memory_bytes is not None),
-        default=one.run.stated and one.run.stated.peak_memory_bytes,
-    ),
+    "peak_memory_bytes": lambda one: one.peak_memory_bytes,
     "effective": lambda one: _effective(one.run),
     "parity": lambda one: (
         one.run.aftermath and one.run.aftermath.parity and one.run.aftermath.parity.verdict
     ),
     "source_file": lambda one: one.run.source and one.run.source.file,
 }
+
+
+def _compiling_is_known(one: Measured) -> bool:
+    """Epochs hold a number of it even where their source states none."""
+    source = one.run.source
+    return bool(one.count) and not (source and "compile_seconds" in source.inferred)
 
 
 def _percentile(one: Measured, q: int) -> float | None:

@@ -324,6 +324,8 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
 
 
 def _check_epochs(run: Run, epochs: Sequence[Epoch]) -> None:
+    if (epochs or run.stated) and not run.machine:
+        raise BadCell("is empty, and whatever was timed was timed on some machine", "machine")
     if run.spec.workload.task == "infer":
         for epoch in epochs:
             if not epoch.step_seconds:

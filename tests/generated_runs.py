@@ -166,6 +166,15 @@ def runs(draw: st.DrawFn) -> ImportedRun:
     spec = draw(specs())
     status = draw(st.sampled_from(get_args(Status)))
     times = st.none() | numbers
+    count = draw(st.sampled_from((0, 1, 3)))
+    stated = draw(
+        st.none()
+        | filled(
+            Stated, steady_seconds=seconds, peak_memory_bytes=st.none() | st.integers(1, 2**53)
+        )
+    )
+    # Whatever is timed is timed on some machine.
+    place = filled(Environment, machine=names)
     run = Run(
         number=draw(st.integers(1, 10**6)),
         id=draw(ids),
@@ -185,7 +194,7 @@ def runs(draw: st.DrawFn) -> ImportedRun:
         child_pid=None,
         child_created=None,
         priming_seconds=draw(times),
-        environment=draw(st.none() | filled(Environment, machine=names)),
+        environment=draw(place if count or stated else st.none() | place),
         prepared=draw(st.none() | filled(Prepared)),
         activity=draw(st.none() | filled(Activity)),
         aftermath=draw(st.none() | filled(Aftermath)),
@@ -193,16 +202,8 @@ def runs(draw: st.DrawFn) -> ImportedRun:
         protocol_note=draw(st.none() | texts),
         unstated=draw(st.lists(texts, max_size=3).map(tuple)),
         source=draw(st.none() | filled(Source)),
-        stated=draw(
-            st.none()
-            | filled(
-                Stated,
-                steady_seconds=seconds,
-                peak_memory_bytes=st.none() | st.integers(1, 2**53),
-            )
-        ),
+        stated=stated,
     )
-    count = draw(st.sampled_from((0, 1, 3)))
     epochs = [draw(epochs_of(spec, number)) for number in range(1, count + 1)]
     experiment = None
     if draw(st.booleans()):

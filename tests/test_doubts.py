@@ -14,6 +14,7 @@ from bench_core.comparison import Comparison
 from bench_core.doubts import KINDS, Doubt, doubts_of_pair, doubts_of_run, doubts_text
 from bench_core.events import Aftermath, Finding, Parity
 from bench_core.measured import Measured, measure
+from bench_core.source import Source
 from bench_core.store import Store
 from tests.planted import COMPILE, EAGER, measured_in, planted_experiment
 
@@ -60,6 +61,10 @@ def with_cache(one: Measured, hits: int, misses: int) -> Measured:
     return changed(one, activity=one.run.activity.changed(cache_hits=hits, cache_misses=misses))
 
 
+def times_of(words: str) -> Source:
+    return Source(file="steps.csv", family="timm", inferred={"samples": words})
+
+
 QUIET = [80.0, 61.0, 61.3, 60.9, 61.1, 61.2, 60.8, 61.0, 61.1, 60.9]
 SCATTERED = [80.0, 61.0, 81.0, 50.0, 61.2, 75.0, 48.0, 61.0, 79.0, 52.0]
 DRIFTING = [80.0, *(61.0 * (1 + 0.005 * at + 0.005 * (-1) ** at) for at in range(9))]
@@ -74,6 +79,11 @@ OF_A_RUN: dict[str, tuple[Callable[[Measured], Measured], Callable[[Measured], M
         lambda one: changed(timed(one, [61.0] * 10), unstated=("torch",)),
         lambda one: timed(one, [61.0] * 10),  # measured here
         "states no single epochs",
+    ),
+    "epoch is a step": (
+        lambda one: changed(one, source=times_of("one step here, since an epoch is one step here")),
+        lambda one: changed(one, source=times_of("a column of the file")),
+        "what is called an epoch is one step of 16 samples. Read epochs as steps",
     ),
     "other programs": (
         lambda one: changed(one, {"foreign_cpu_share": 0.8}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from click.testing import CliRunner, Result
 from bench_core import minimal_csv
 from bench_core.cli import main
 from bench_core.imports import family_of, look, take_in
+from bench_core.measured import measure
+from bench_core.result_csv import write_summary
 from bench_core.store import Store
 from bench_core.table_file import BadFile, open_table
 from tests.planted import planted_experiment
@@ -190,6 +193,11 @@ def test_a_word_that_no_file_asks_for_stops_the_call(folder: Path) -> None:
     assert result.exit_code == 2
     assert "--set precison: no file asks for it; they ask for device, machine" in result.output
     assert bench("import", *timm_pair(folder), "--set", "precision").exit_code == 2
+    template = folder / "mine.csv"
+    template.write_text(minimal_csv.TEMPLATE, encoding="utf-8")
+    result = bench("import", str(template), "--set", "machine=Foo")
+    assert result.exit_code == 2
+    assert "--set machine: no file asks for it; their columns say all" in result.output
     with Store() as store:
         assert store.runs() == []
 
@@ -230,6 +238,41 @@ def test_an_export_and_its_steps_come_in_on_another_machine(
     with Store() as store:
         here = store.epochs([run.number for run in store.runs()], steps=True)
         assert [one.step_seconds for one in here[1]] == [one.step_seconds for one in epochs[1]]
+
+
+def test_steps_are_never_left_out_without_a_word(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store() as store:
+        planted_experiment(store, repeats=1, epochs=4)
+    results, steps = folder / "r.csv", folder / "a-steps.csv.gz"
+    assert bench("export", "--csv", str(results), "--steps", str(steps)).exit_code == 0
+    again = bench("import", str(steps), str(results))
+    assert again.exit_code == 0
+    assert "a-steps.csv.gz: known. its steps are left out: r.csv brought no new run" in again.stdout
+    monkeypatch.setenv("BENCH_DATA", str(folder / "other"))
+    (folder / "other").mkdir()
+    results.write_text(results.read_text("utf-8").replace(",fp32,", ",fp64,"), encoding="utf-8")
+    refused = bench("import", str(steps), str(results))
+    assert refused.exit_code == 1
+    assert "Its steps are those of r.csv, which was refused" in refused.stdout
+
+
+def test_the_summary_says_of_a_stated_time_no_epoch_from_which_on_it_holds(folder: Path) -> None:
+    file = written(folder, DYNAMO_FILE, DYNAMO_HEADER, DYNAMO_ROW)
+    assert bench("import", file, "--set", "machine=lab").exit_code == 0
+    summary = folder / "summary.csv"
+    with Store() as store, summary.open("w", newline="") as target:
+        write_summary(target, [measure(run, ()) for run in store.runs()])
+    with summary.open(newline="") as source:
+        eager, compiled = csv.DictReader(source)
+    assert [float(one["steady_seconds"]) for one in (eager, compiled)] == [0.1, 0.05]
+    assert (compiled["steady_from"], compiled["steady_count"], compiled["measured"]) == (
+        "",
+        "0",
+        "0",
+    )
+    assert (compiled["compile_seconds"], compiled["peak_memory_bytes"]) == ("", "2710000000")
 
 
 def test_a_run_of_stated_times_is_shown_as_what_its_file_says(folder: Path) -> None:

@@ -228,6 +228,18 @@ def test_a_cell_that_cannot_be_is_refused_with_its_place(
     assert (refused.value.line, refused.value.column) == (line, column)
 
 
+def test_epochs_without_a_machine_are_refused(store: Store) -> None:
+    planted_experiment(store, repeats=1, epochs=4)
+    data = exported(store)
+    places = [name for name in data.decode().split("\r\n")[0].split(",") if "env_" in name]
+    nowhere = changed(data, *(cell(None, name, "") for name in ("machine", *places)))
+    with pytest.raises(BadFile) as refused:
+        read(nowhere)
+    assert (refused.value.line, refused.value.column) == (2, "machine")
+    with pytest.raises(BadFile, match="column machine: is empty"):
+        read(changed(data, cell(None, "machine", "'")))
+
+
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
