@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bench_core import columns_csv, foreign_csv, minimal_csv, result_file, step_file
 from bench_core.column_roles import is_time
-from bench_core.imported import Answers, Family, Imported, ImportedRun, Question, State
+from bench_core.imported import Answers, Family, Import, Imported, ImportedRun, Question, State
 from bench_core.store import Store
 from bench_core.table_file import BadFile, TableFile
 from bench_core.units import counted
@@ -76,9 +76,6 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
     found: Family | None = None
     try:
         before = store.import_of(table.sha256)
-        if before is not None:
-            note = f"imported already, as {before.file}"
-            return Look(table.name, "known", note, before.family, before.rows, known=before.runs)
         found = family_of(table)
         questions = tuple(found.questions(table, answers))
         if unanswered := open_questions(questions, answers):
@@ -98,6 +95,9 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
         return Look(table.name, "refused", str(error), title)
     if not counts:
         return Look(table.name, "refused", "the file has a header and no row", found.title)
+    if before and not _is_missing(before, counts):
+        note = f"imported already, as {before.file}"
+        return Look(table.name, "known", note, found.title, rows, known=counts.total())
     note = f"{counted(counts[True], 'run')} here already" if counts[True] else ""
     state: State = "ready" if counts[False] else "known"
     if state == "ready" and any(not answers.get(question.key) for question in questions):
@@ -115,6 +115,14 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
     )
 
 
+def _is_missing(before: Import, counts: Counter[bool]) -> bool:
+    """Whether runs of a file that was imported before are not here, by how many are (True).
+
+    With other answers its runs have other ids: a file that is here whole does not come twice.
+    """
+    return bool(counts[False]) and before.runs < counts.total()
+
+
 def open_questions(questions: Sequence[Question], answers: Answers) -> list[Question]:
     """Those without which nothing can be read: nothing is suggested, and nothing was said."""
     return [one for one in questions if one.suggestion is None and not answers.get(one.key)]
@@ -128,16 +136,18 @@ def take_in(
 ) -> Imported:
     """Import a file whole: every run that is not here yet. BadFile, and nothing is stored.
 
-    A file whose content was imported before brings nothing; nor does a run whose id is here.
+    A run whose id is here is not brought, nor is a file that is here whole whatever is answered.
     `steps` are files of single steps of its runs.
     """
     answers = answers or {}
-    before = store.import_of(table.sha256)
-    if before is not None:
-        return Imported(None, 0, before.runs)
     family = family_of(table)
     if unanswered := open_questions(family.questions(table, answers), answers):
         raise BadFile(" ".join(question.text for question in unanswered))
+    if before := store.import_of(table.sha256):
+        here = store.run_ids()
+        counts = Counter(one.run.id in here for one in family.read(table, answers))
+        if not _is_missing(before, counts):
+            return Imported(None, 0, counts.total())
     return store.import_runs(table.name, table.sha256, family.title, runs(table, answers, steps))
 
 

@@ -528,23 +528,24 @@ class Store:
     ) -> Imported:
         """Write a file's runs, all or none; those whose id is here already are left as they are.
 
-        Whatever `runs` raises ends the import, and nothing of it stays. While they are read nothing
-        is locked: a worker goes on writing, and so may another import.
+        Runs of a file that was imported before, in part, join its import. Whatever `runs` raises
+        ends the import, and nothing of it stays. While they are read nothing is locked: a worker
+        goes on writing, and so may another import.
         """
-        record = Import(new_id(), time.time(), file, sha256, family, rows=0, runs=0)
+        before = self.import_of(sha256)
+        record = before or Import(new_id(), time.time(), file, sha256, family, rows=0, runs=0)
         with self._staging():
             experiments, ids = self._stage(record, runs)
             with self._transaction():
-                known = self._execute(
-                    "SELECT 1 FROM imports WHERE sha256 = ?", (sha256,)
-                ).fetchone()
-                places = {} if known else self._new_places()
+                # Another process may have brought the file, or taken it out, meanwhile.
+                places = self._new_places() if self.import_of(sha256) == before else {}
                 if places:
-                    rows = sum(places.values())
-                    record = replace(record, rows=rows, runs=len(places))
+                    rows = record.rows + sum(places.values())
+                    record = replace(record, rows=rows, runs=record.runs + len(places))
                     self._execute(
                         "INSERT INTO imports (id, at, file, sha256, family, rows, runs) "
-                        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                        "VALUES (?, ?, ?, ?, ?, ?, ?) "
+                        "ON CONFLICT (id) DO UPDATE SET rows = excluded.rows, runs = excluded.runs",
                         (record.id, record.at, file, sha256, family, record.rows, record.runs),
                     )
                     self._take_over(experiments)
@@ -684,9 +685,11 @@ class Store:
         return [Import(*row) for row in rows]
 
     def import_of(self, sha256: str) -> Import | None:
-        """The import of a file with this content."""
+        """The import of a file with this content; `runs` are those of it that are here now."""
         row = self._execute(
-            "SELECT id, at, file, sha256, family, rows, runs FROM imports WHERE sha256 = ?",
+            "SELECT id, at, file, sha256, family, rows, "
+            "(SELECT count(*) FROM runs WHERE import_id = imports.id) "
+            "FROM imports WHERE sha256 = ?",
             (sha256,),
         ).fetchone()
         return Import(*row) if row else None

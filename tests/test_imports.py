@@ -130,6 +130,26 @@ def test_rows_that_are_here_are_known_in_a_longer_file_too(store: Store) -> None
     assert len(store.runs()) == 3
 
 
+def test_a_run_that_another_import_took_out_again_comes_back(store: Store) -> None:
+    half = table("half.csv", TIMM_HEADER, *EAGER_ROWS[:2])
+    whole = table("whole.csv", TIMM_HEADER, *EAGER_ROWS)
+    facts = {"machine": "x", "device": "cuda:0", "precision": "fp32"}
+    facts |= {"memory_layout": "contiguous", "variant": "eager"}
+    first = take_in(store, half, facts).record
+    second = take_in(store, whole, facts).record
+    assert first and second and look(store, whole, facts).state == "known"
+    store.undo_import(first.id)
+    found = look(store, whole, facts)
+    assert (found.state, found.new, found.known) == ("asks", 2, 1)
+    again = take_in(store, whole, facts)
+    assert (again.new, again.known) == (2, 1)
+    assert [(one.id, one.runs) for one in store.imports()] == [(second.id, 3)]
+    # The same content under another name and label is no second measurement.
+    assert look(store, whole, facts | {"machine": "y"}).state == "known"
+    assert take_in(store, whole, facts | {"machine": "y"}).new == 0
+    assert len(store.runs()) == 3
+
+
 # The command line
 
 
