@@ -6,13 +6,23 @@ the schema; what no column states is asked, with a suggestion from the file's na
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from bench_core import columns_csv, foreign_csv, minimal_csv, result_file, step_file
 from bench_core.column_roles import is_time
-from bench_core.imported import Answers, Family, Import, Imported, ImportedRun, Question, State
+from bench_core.imported import (
+    Answers,
+    Family,
+    Import,
+    Imported,
+    ImportedRun,
+    Question,
+    State,
+    machine_id_of,
+)
 from bench_core.store import Store
 from bench_core.table_file import BadFile, TableFile
 from bench_core.units import counted
@@ -21,6 +31,7 @@ from bench_core.units import counted
 NAMED: tuple[Family, ...] = (result_file.FAMILY, minimal_csv.FAMILY, *foreign_csv.FAMILIES)
 # At last any table with a column of times.
 FAMILIES = (*NAMED, columns_csv.FAMILY)
+MACHINE = "machine:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +165,34 @@ def take_in(
 def runs(
     table: TableFile, answers: Answers | None = None, steps: Sequence[TableFile] = ()
 ) -> Iterator[ImportedRun]:
-    """The runs of a file, without a store. Raises BadFile."""
+    """The runs of a file, without a store. Raises BadFile.
+
+    What `machine:LABEL` answers is what the machine is that the file calls LABEL.
+    """
     found = family_of(table).read(table, answers or {})
     for of_steps in steps:
         found = step_file.with_steps(found, of_steps)
-    return found
+    called = {
+        key.removeprefix(MACHINE): label
+        for key, label in (answers or {}).items()
+        if key.startswith(MACHINE)
+    }
+    return (_on_its_machine(one, called) for one in found) if called else found
+
+
+def is_known_by_label(machine_id: str, label: str) -> bool:
+    """Whether nothing but its label tells the machine, so that two files may mean two machines."""
+    return machine_id == machine_id_of(label)
+
+
+def _on_its_machine(one: ImportedRun, called: Mapping[str, str]) -> ImportedRun:
+    """The run on the machine that its file's label was said to mean, under an id of its own."""
+    run = one.run
+    label = called.get(run.machine)
+    if not label or not run.environment:
+        return one
+    if not is_known_by_label(run.environment.machine_id, run.machine):
+        return one
+    place = run.environment.changed(machine=label, machine_id=machine_id_of(label))
+    run_id = hashlib.sha256(f"{run.id} {place.machine_id}".encode()).hexdigest()[:12]
+    return replace(one, run=replace(run, id=run_id, environment=place))

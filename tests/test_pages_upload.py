@@ -236,6 +236,17 @@ def test_a_machine_is_labelled_before_the_import_and_later_files_of_it_follow(st
     assert {run.machine for run in store.runs()} == {"CPU"}
 
 
+def test_a_label_is_that_of_its_file_where_nothing_else_tells_the_machine(store):
+    header = "device,model,variant,batch_size,epoch,epoch_seconds\n"
+    one, other = (f"{header}T4,resnet18,eager,16,1,{time}\n".encode() for time in (10, 11))
+    imports.take_in(store, open_table("one.csv", one))
+    at = uploaded({"other.csv": other})
+    next(box for box in at.selectbox if "was measured on" in box.label).set_value("A100").run()
+    button(at, "Import 1 run").click().run()
+    assert [run.machine for run in store.runs()] == ["T4", "A100"]
+    assert len({run.environment.machine_id for run in store.runs()}) == 2
+
+
 def test_a_machine_keeps_its_place_with_another_label(store, written):
     for name, data in written.items():
         imports.take_in(store, open_table(name, data))

@@ -5,12 +5,12 @@ A machine keeps its place in the store, and with it its colour and its symbol, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import streamlit as st
 
 from bench_core.imported import Import
-from bench_core.imports import Look
+from bench_core.imports import MACHINE, Look, is_known_by_label
 from bench_core.store import Store
 from pages.parts.text import plain
 
@@ -20,6 +20,8 @@ USUAL_LABELS = ("T4", "A100", "CPU")
 LONGEST_LABEL = 60
 # A machine of a file: its id, and its label there.
 Machine = tuple[str, str]
+# Beside the id of the file, where the label is of that file alone.
+Asked = tuple[str, Machine]
 
 
 def mark(place: int) -> str:
@@ -33,20 +35,24 @@ def label_choices(*first: str | None, machines: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(filter(None, (*first, *USUAL_LABELS, *machines))))
 
 
-def label_fields(store: Store, looks: Sequence[Look], key: str) -> dict[Machine, str]:
-    """A field for each machine of the files that states its label itself; the changed labels."""
+def label_fields(store: Store, looks: Mapping[str, Look], key: str) -> dict[Asked, str]:
+    """A field for each machine of the files that states its label itself; the changed labels.
+
+    `looks` by the file's id. A machine that nothing but its label tells has a field for each file.
+    """
     places = store.machines()
     here = store.labelled_machines()
-    files: dict[Machine, str] = {}
-    for look in looks:
+    files: dict[Asked, str] = {}
+    for file_id, look in looks.items():
         if look.new and not any(question.key == "machine" for question in look.questions):
             for machine in look.machines:
-                files.setdefault(machine, look.file)
-    wanted: dict[Machine, str] = {}
+                owner = file_id if is_known_by_label(*machine) else ""
+                files.setdefault((owner, machine), look.file)
+    wanted: dict[Asked, str] = {}
     if not files:
         return wanted
     with st.grid(3, min_column_width=240, vertical_alignment="bottom"):
-        for machine, file in files.items():
+        for (owner, machine), file in files.items():
             shown = _label_here(machine, here)
             place = places.index(shown) if shown in places else len(places)
             if place == len(places):
@@ -56,14 +62,25 @@ def label_fields(store: Store, looks: Sequence[Look], key: str) -> dict[Machine,
             label = st.selectbox(
                 f"{mark(place)} {plain(words)}",
                 label_choices(shown, machines=places),
-                key=f"{key}_label_{machine}",
+                key=f"{key}_label_{owner}_{machine}",
                 accept_new_options=True,
-                help="What this machine is called everywhere. All of its runs get this label, and "
+                help="Another label makes it another machine than that of other files."
+                if owner
+                else "What this machine is called everywhere. All of its runs get this label, and "
                 "keep their colour.",
             )
             if label and label.strip() != shown:
-                wanted[machine] = label.strip()[:LONGEST_LABEL]
+                wanted[owner, machine] = label.strip()[:LONGEST_LABEL]
     return wanted
+
+
+def labels_of(wanted: Mapping[Asked, str], file_id: str) -> dict[str, str]:
+    """The labels that one file's machines were given, as answers to its import."""
+    return {
+        f"{MACHINE}{machine[1]}": label
+        for (owner, machine), label in wanted.items()
+        if owner == file_id
+    }
 
 
 def _label_here(machine: Machine, here: Sequence[Machine]) -> str:
@@ -72,8 +89,9 @@ def _label_here(machine: Machine, here: Sequence[Machine]) -> str:
     return labels[0] if len(labels) == 1 else machine[1]
 
 
-def relabel(store: Store, record: Import, wanted: dict[Machine, str]) -> None:
-    """Give the machines of an import the labels that were chosen before it."""
+def relabel(store: Store, record: Import, asked: Mapping[Asked, str]) -> None:
+    """Give the machines of an import the labels that were chosen before it, everywhere."""
+    wanted = {machine: label for (owner, machine), label in asked.items() if not owner}
     came = {
         (run.environment.machine_id, run.environment.machine)
         for run in store.runs()

@@ -22,7 +22,7 @@ from bench_core.spec import new_id
 from bench_core.store import Store, StoreError
 from bench_core.table_file import BadFile, TableFile, open_table
 from bench_core.units import counted
-from pages.parts.machine_labels import Machine, label_fields, relabel
+from pages.parts.machine_labels import Asked, label_fields, labels_of, relabel
 from pages.parts.text import plain
 from pages.parts.upload_preview import ask, preview_table
 
@@ -150,7 +150,8 @@ def _check(opened: Upload, files: Sequence[UploadedFile], after: Callable[[], No
                 if said is not None:
                     opened.answers[file.file_id] = said
                     st.rerun()
-        labels = label_fields(store, looks, opened.id)
+        by_file = {file.file_id: look for file, look in zip(files, looks, strict=True)}
+        labels = label_fields(store, by_file, opened.id)
         ready = [
             (file, look.new)
             for file, look in zip(files, looks, strict=True)
@@ -268,12 +269,12 @@ def _take_in(
     opened: Upload,
     files: Sequence[UploadedFile],
     steps: Mapping[str, Sequence[TableFile]],
-    labels: dict[Machine, str],
+    labels: Mapping[Asked, str],
 ) -> tuple[str, list[str]]:
     """Import files; what became of them, and a sentence for each that could not be stored."""
     new, brought, failed = 0, 0, []
     for file in files:
-        answers = opened.answers.get(file.file_id, {})
+        answers = opened.answers.get(file.file_id, {}) | labels_of(labels, file.file_id)
         try:
             table, of_it = _table(opened, file), steps.get(file.file_id, ())
             imported = imports.take_in(store, table, answers, of_it)
