@@ -29,7 +29,7 @@ START = 1.7e9
 def many_runs(count: int, epochs: int, salt: str = "") -> Iterator[ImportedRun]:
     """`count` runs of `epochs` epochs each; another `salt` gives other runs, with other ids."""
     cells = product(
-        MACHINES, MODELS, BATCHES, ("fp32", "bf16", "fp16"), ("contiguous", "channels_last")
+        MODELS, BATCHES, ("fp32", "bf16", "fp16"), ("contiguous", "channels_last"), MACHINES
     )
     arms = product(cells, range(1, REPEATS + 1), (EAGER, COMPILE))
     for place, (cell, repeat, variant) in enumerate(islice(arms, count)):
@@ -39,7 +39,7 @@ def many_runs(count: int, epochs: int, salt: str = "") -> Iterator[ImportedRun]:
 def _run(
     cell: tuple[Any, ...], repeat: int, variant: Variant, epochs: int, key: str, at: float
 ) -> ImportedRun:
-    machine, model, batch, precision, layout = cell
+    model, batch, precision, layout, machine = cell
     chance = random.Random(key)
     on = environment(machine)
     spec = RunSpec(
