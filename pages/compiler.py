@@ -40,7 +40,7 @@ if objection:
     st.markdown(f":red[:material/error:] **{plain(objection[0].upper() + objection[1:])}**")
     st.stop()
 
-now = captures.state(spec)
+now = compiler_taking.state_of(spec)
 capture = choice.capture_of(spec, kept)
 if now:
     compiler_taking.progress(spec, now)

@@ -90,7 +90,7 @@ def _table(rows: Sequence[Kernel], whole: float, step: str) -> pd.DataFrame:
 
 
 def name_of(kernel: Kernel) -> str:
-    """What it computes and where: `convolution · layer1.0.conv1`."""
+    """Where it is and what it computes: `layer1.0.conv1 · convolution`."""
     modules = [module for module in kernel.modules if module]
     of_library = kernel.kind == "extern"
     where = modules[-1] if modules and (of_library or len(modules) == 1) else ""
@@ -99,7 +99,7 @@ def name_of(kernel: Kernel) -> str:
     names = [short_operator(kernel.name)] if of_library else computes(kernel).split(", ")
     more = f" +{len(names) - 2}" if len(names) > 3 else ""
     what = cut(", ".join(names[: 2 if more else 3]) + more, 48)
-    return f"{what} · {where}" if where else what
+    return f"{where} · {what}" if where else what
 
 
 def kernel_id(kernel: Kernel) -> str:

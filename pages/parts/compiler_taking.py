@@ -13,12 +13,14 @@ import streamlit as st
 from bench_core import capabilities, captures
 from bench_core.capabilities import Capabilities
 from bench_core.captured import PARTS, Capture, PartName
+from bench_core.captures import State
 from bench_core.spec import RunSpec
-from bench_core.units import seconds_text
+from bench_core.units import duration_text
 from pages.parts.compiler_words import CAPTURE_PARTS
 from pages.parts.text import plain
 
 POLL_SECONDS = 1.0
+START_SECONDS = 30.0  # from the press to the first word of a process on a busy machine
 
 
 def view_only() -> bool:
@@ -27,11 +29,25 @@ def view_only() -> bool:
 
 def take(spec: RunSpec, parts: tuple[PartName, ...] = PARTS) -> None:
     captures.start(spec, parts)
+    now = State(part=parts[0], phase="starting", since=time.time(), pid=0, created=0.0)
+    st.session_state.compiler_started = (captures.key_of(spec), now)
 
 
 def take_again(spec: RunSpec) -> None:
     captures.delete(captures.key_of(spec))
-    captures.start(spec)
+    take(spec)
+
+
+def state_of(spec: RunSpec) -> State | None:
+    """How far it is; `starting` from the press until the process says more of itself."""
+    now = captures.state(spec)
+    pressed: tuple[str, State] | None = st.session_state.get("compiler_started")
+    if pressed is None or pressed[0] != captures.key_of(spec):
+        return now
+    if now is None and time.time() - pressed[1].since < START_SECONDS:
+        return pressed[1]
+    st.session_state.compiler_started = None
+    return now
 
 
 def nothing_yet(spec: RunSpec, offers: Capabilities | None) -> None:
@@ -60,13 +76,13 @@ def nothing_yet(spec: RunSpec, offers: Capabilities | None) -> None:
         )
 
 
-def progress(spec: RunSpec, now: captures.State) -> None:
+def progress(spec: RunSpec, now: State) -> None:
     """How far it is, asked once a second; the page is drawn anew when a part ends."""
     with st.container(border=True):
 
         @st.fragment(run_every=POLL_SECONDS)
         def watch() -> None:
-            state = captures.state(spec)
+            state = state_of(spec)
             if state is None or state.part != now.part:
                 st.rerun()
             _draw(spec, state)
@@ -74,9 +90,10 @@ def progress(spec: RunSpec, now: captures.State) -> None:
         watch()
 
 
-def _draw(spec: RunSpec, state: captures.State) -> None:
+def _draw(spec: RunSpec, state: State) -> None:
     number = PARTS.index(state.part) + 1
     spent = max(0.0, time.time() - state.since)
+    told = duration_text(spent) if spent > 120 else f"{spent:.0f}\u00a0s"
     with st.container(horizontal=True, vertical_alignment="center"):
         if state.phase == "waiting":
             doing = "waiting for its turn: something is being measured on this machine"
@@ -85,7 +102,7 @@ def _draw(spec: RunSpec, state: captures.State) -> None:
         st.markdown(
             f":orange[:material/progress_activity:] **Capturing {plain(spec.workload.model_name)}: "
             f"part {number} of {len(PARTS)}, {CAPTURE_PARTS[state.part]}**  \n"
-            f":small[:gray[{plain(doing)}, {seconds_text(round(spent))} so far. "
+            f":small[:gray[{plain(doing)}, {told} so far. "
             "You can leave this page and come back.]]",
             width="content",
         )

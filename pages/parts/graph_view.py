@@ -98,7 +98,7 @@ function size(view) {
 
 function fit(view) {
   const room = view.pane.clientWidth - 12;
-  view.scale = Math.max(0.55, Math.min(1.1, room / view.natural.width));
+  view.scale = Math.max(0.45, Math.min(1.1, room / view.natural.width));
   size(view);
   view.pane.scrollTop = 0;
   const first = view.svg.querySelector(".box rect");  // it may be far from the middle
