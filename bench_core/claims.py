@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -24,6 +25,13 @@ from bench_core.spec import Execution, Precision, Variant
 
 class ClaimError(ValueError):
     """A row of the claims file that cannot be read. The text names the line and the way out."""
+
+
+@cache
+def _compiles_in_grad_mode(preset: str) -> bool:
+    """Asked for each run and claim, and an experiment takes long to make."""
+    found = PRESETS.get(preset)
+    return bool(found and found.experiment("cpu").workload.get("compile_in_grad_mode"))
 
 
 @dataclass(frozen=True)
@@ -66,8 +74,7 @@ class Claim:
     @property
     def compiles_in_grad_mode(self) -> bool:
         """Whether it is about torch.compile called inside of inference_mode, as its preset is."""
-        preset = PRESETS.get(self.preset)
-        return bool(preset and preset.experiment("cpu").workload.get("compile_in_grad_mode"))
+        return _compiles_in_grad_mode(self.preset)
 
     @property
     def where(self) -> str:

@@ -357,7 +357,7 @@ def _unchecked(arm: Arm, who: str) -> Doubt | None:
         why = arm.parity.text.strip().rstrip(".")
     elif any(m.run.aftermath for m in arm.runs):
         return None
-    elif all(m.run.stated for m in arm.runs):
+    elif all(m.run.source for m in arm.runs):
         text = f"Whether {who} computes what eager computes is not stated by its source"
         step = "measure it here, where results are checked"
         return Doubt("not checked", "results not checked", text, step)

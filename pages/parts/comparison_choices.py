@@ -36,6 +36,10 @@ AXES = {
 }
 
 
+# Beyond as many models a row of pills is a wall.
+MOST_PILLS = 12
+
+
 @dataclass(frozen=True)
 class Choice:
     """The runs that match the filters, the axis they are compared along, and whether the filters
@@ -151,7 +155,19 @@ def choose(
             "Machines", [name for name in machines if name in here], key="machines", **in_row
         )
         models = list(dict.fromkeys(work.model for work in works))
-        chosen_models = st.pills("Models", models, key="models", wrap=True, **in_row)
+        if len(models) > MOST_PILLS:
+            chosen_models = st.multiselect(
+                "Models",
+                models,
+                format_func=plain,
+                placeholder=f"All {len(models)} models",
+                key="models",
+                bind="query-params",
+                label_visibility="collapsed",
+                width=320,
+            )
+        else:
+            chosen_models = st.pills("Models", models, key="models", wrap=True, **in_row)
         rest = st.container(width="content")
 
         usual_axis = axis_text(",".join(usual.names))

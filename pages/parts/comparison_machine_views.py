@@ -79,6 +79,9 @@ class View:
 
 def machines_chart(view: View) -> None:
     rows = list(_points(view))
+    if not rows:  # throughput, of files that state no samples
+        st.caption("None of these files states how many samples an epoch has.")
+        return
     shown = dict.fromkeys((point.row, point.key) for point in rows)
     first = list(shown)[:MOST_CHART_ROWS]
     caption = f"{caption_of(view)}{_every_row(view)}"

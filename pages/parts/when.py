@@ -17,8 +17,11 @@ def reader_zone() -> tzinfo:
 
 
 def when_text(at: float | None, zone: tzinfo, now: datetime | None = None) -> str:
-    """Unix seconds as `today 14:47`, `yesterday 09:12`, `3 Dec 11:30`, `3 Dec 2026`."""
-    if at is None:
+    """Unix seconds as `today 14:47`, `yesterday 09:12`, `3 Dec 11:30`, `3 Dec 2026`.
+
+    Empty where it is not known.
+    """
+    if not at:  # 0 is a file's that states no time
         return ""
     then = datetime.fromtimestamp(at, zone)
     today = (now or datetime.now(UTC)).astimezone(zone).date()
