@@ -123,8 +123,14 @@ def zipped(*names: str) -> bytes:
         (b"\x89PNG\r\n\x1a\n", "this is a PNG picture"),
         (b"SQLite format 3\0", "this is an SQLite database"),
         (b"\x7fELF\x02\x01\x01\0", "this is a program (ELF binary)"),
-        (gzip.compress(gzip.compress(b"a,b\n")), "a gzip file inside of a gzip file"),
-        (gzip.compress(b"a,b\n" + bytes(range(256)))[:40], "the gzip file is cut off or damaged"),
+        (
+            gzip.compress(gzip.compress(b"a,b\n", mtime=0), mtime=0),
+            "a gzip file inside of a gzip file",
+        ),
+        (
+            gzip.compress(b"a,b\n" + bytes(range(256)), mtime=0)[:40],
+            "the gzip file is cut off or damaged",
+        ),
         (b"\xff\xfe" + "<!DOCTYPE html>".encode("utf-16-le"), "this is an HTML page, probably"),
         (b"\n <html><body>Sign in", "download the raw file"),
         (b'{"epochs": [1]}', "this is JSON"),
