@@ -58,19 +58,39 @@ class Place(NamedTuple):
         return cls(run.machine, run.spec.device, environment.machine_id if environment else "")
 
 
-def place_names(places: Iterable[Place]) -> dict[Place, str]:
-    """Each by its machine's label, and by what tells it from others of that label."""
-    every = list(dict.fromkeys(places))
+def place_names(runs: Iterable[Run]) -> dict[Place, str]:
+    """The places of runs, each by its machine's label and by what tells it from others of it.
+
+    That is its device, what the device is called, the file it came in, or else a number.
+    """
+    first: dict[Place, Run] = {}
+    for run in runs:
+        first.setdefault(Place.of(run), run)
     names = {}
-    for place in every:
-        alike = [one for one in every if one.machine == place.machine]
-        more = [
-            value
-            for at, value in ((1, place.device), (2, place.machine_id))
-            if len({one[at] for one in alike}) > 1
-        ]
-        names[place] = f"{place.machine} ({', '.join(more)})" if more else place.machine
+    for label in dict.fromkeys(place.machine for place in first):
+        alike = [place for place in first if place.machine == label]
+        numbers = list(dict.fromkeys(place.machine_id for place in alike))
+        told: dict[Place, tuple[str, ...]] = dict.fromkeys(alike, ())
+        for words in (
+            {place: place.device for place in alike},
+            {place: _device_name(first[place]) for place in alike},
+            {place: source.file if (source := first[place].source) else "" for place in alike},
+            {place: str(numbers.index(place.machine_id) + 1) for place in alike},
+        ):
+            if len(set(told.values())) == len(alike):
+                break
+            if len(set(words.values())) > 1:
+                told = {place: (*told[place], words[place]) for place in alike}
+        for place, words_of in told.items():
+            more = ", ".join(filter(None, words_of))
+            names[place] = f"{label} ({more})" if more else label
     return names
+
+
+def _device_name(run: Run) -> str:
+    if run.environment is None or "device_name" in run.unstated:
+        return ""
+    return run.environment.device_name or ""
 
 
 def by_variant(pairs: Sequence[Comparison]) -> Means:
@@ -88,16 +108,16 @@ def by_variant(pairs: Sequence[Comparison]) -> Means:
     )
 
 
-def by_machine(pairs: Sequence[Comparison]) -> Means:
+def by_machine(pairs: Sequence[Comparison], names: Mapping[Place, str] | None = None) -> Means:
     """One mean a machine and device, over the workloads that were measured on all of them.
 
-    Named by `place_names`. Give pairs of one candidate arm. A machine that has first looks only
-    would be in no mean of verdicts, so then first looks take part, of every machine.
+    `names`: None takes `place_names`. Give pairs of one candidate arm. A machine that has first
+    looks only would be in no mean of verdicts, so then first looks take part, of every machine.
     """
-    names = place_names(place_of(pair) for pair in pairs)
+    called = names or place_names(pair.candidate.runs[0].run for pair in pairs)
 
     def of(those: Sequence[Comparison], looks: int) -> Means:
-        return _means(those, lambda pair: names[place_of(pair)], workload_of, "machine", looks)
+        return _means(those, lambda pair: called[place_of(pair)], workload_of, "machine", looks)
 
     judged = [pair for pair in pairs if pair.speedup.verdict]
     verdicts, every = of(judged, len(pairs) - len(judged)), of(pairs, 0)
@@ -105,7 +125,7 @@ def by_machine(pairs: Sequence[Comparison]) -> Means:
 
 
 def place_of(pair: Comparison) -> Place:
-    return Place(pair.machine, pair.device, pair.machine_id)
+    return Place.of(pair.candidate.runs[0].run)
 
 
 def shared_by(found: Mapping[Name, Collection[Key]]) -> tuple[list[Name], set[Key]]:

@@ -23,6 +23,10 @@ from bench_core.machine_words import (
 from bench_core.machines import Across, Row, cheapest, fastest, rate, starts_known
 from bench_core.units import counted, rate_text, seconds_text
 
+UNKNOWN_WORK = (
+    "Where the samples of an epoch are not stated, seconds of machines are not of the same work."
+)
+
 
 class Table(NamedTuple):
     """Rows of text under their heads; a note says what an empty cell or a mark means."""
@@ -52,18 +56,24 @@ def tables(across: Across, prices: Mapping[str, float], count: int, most: int = 
         Table("Speedup within each machine", _of_arms(across, rows, told, speedup=True), more),
         Table(
             "Fastest machine",
-            [_fastest(across, row, name) for row, name in zip(rows, told, strict=True)],
+            [
+                _fastest(across, row, name)
+                for row, name in zip(rows, told, strict=True)
+                if row.same_work
+            ],
             whole_machines_text(across),
         ),
         Table(
             f"Steady seconds of one {rows[0].workload.unit}, less is better",
             _of_arms(across, rows, told, speedup=False),
+            "" if all(row.same_work for row in rows) else UNKNOWN_WORK,
         ),
     ]
     if prices_text(across, prices):
         costs = [
             _costs(across, places_of(across, rows), row, name, prices, count)
             for row, name in zip(rows, told, strict=True)
+            if row.same_work
         ]
         note = prices_text(across, prices)
         found.append(Table("Cost with each machine's cheapest arm, less is better", costs, note))
@@ -153,7 +163,7 @@ def as_json(across: Across) -> dict[str, Any]:
                     {"machine": names[place], "arm": name, "seconds": arm.steady_seconds}
                     for (place, name), arm in row.arms.items()
                 ],
-                "fastest": names[fastest(row)[0].place],
+                "fastest": names[best[0].place] if (best := fastest(row)) else None,
             }
             for row in across.rows
         ],

@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from bench_core.comparison import SCATTER, Comparison
 from bench_core.geomeans import Place
-from bench_core.machines import MANY, NOT_MEASURED, Across, Contender, Row, ahead, cheapest, fastest
+from bench_core.machines import (
+    MANY,
+    NOT_MEASURED,
+    NOT_STATED,
+    Across,
+    Contender,
+    Row,
+    ahead,
+    cheapest,
+    fastest,
+)
 from bench_core.measured import PLAIN_VALUES
 from bench_core.stats import RUNS_FOR_A_VERDICT, Speedup
 from bench_core.units import count_text, counted, interval_text, percent_text, ratio_text
@@ -19,6 +29,11 @@ NO_CONDITION = ("task", "model", "batch_size", "precision")
 def side_by_side(across: Across) -> list[Row]:
     """Rows that are on two machines at least."""
     return [row for row in across.rows if len(row.places) > 1]
+
+
+def same_work(rows: Sequence[Row]) -> list[Row]:
+    """Rows whose seconds may be set against each other: of the same work on every machine."""
+    return [row for row in rows if row.same_work]
 
 
 def places_of(across: Across, rows: Sequence[Row]) -> list[Place]:
@@ -33,7 +48,13 @@ def headline(across: Across) -> str:
     """Which machine is the fastest, by how many times: over the workloads that all have."""
     kept, rows = across.common
     if not across.standing:
-        if any(len(row.places) > 1 for row in across.rows):
+        shared = side_by_side(across)
+        if shared and not same_work(shared):
+            return (
+                "Speedups within each machine only: how many samples an epoch has is not stated, "
+                "so seconds of machines are not set against each other"
+            )
+        if shared:
             return f"No workload was measured on all {len(kept)} machines"
         return "No workload was measured on more than one machine"
     if len(rows) == 1:
@@ -223,7 +244,9 @@ def conditions(rows: Sequence[Row]) -> list[str]:
     return [
         ", ".join(
             str(value)
-            if name in PLAIN_VALUES
+            if name in PLAIN_VALUES and value != NOT_STATED
+            else f"{name} {NOT_STATED}"
+            if value == NOT_STATED
             else f"{name} {'default' if value is None else value}"
             for name, value in of_row.items()
             if len(seen[row.workload.model, name]) > 1
@@ -236,8 +259,11 @@ def _conditions(row: Row) -> dict[str, object]:
     work = row.workload
     first = next(iter(row.arms.values()))
     varied = [name for name, _ in first.setting]
+    unstated = first.runs[0].run.unstated
     facts: dict[str, object] = {
-        name: value for name, value in work if name not in (*NO_CONDITION, *varied)
+        name: NOT_STATED if name in unstated else value
+        for name, value in work
+        if name not in (*NO_CONDITION, *varied)
     }
     if work.unit == "iteration":
         facts.pop("samples")

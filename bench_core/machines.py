@@ -79,6 +79,23 @@ class Row:
     def why_no_seconds(self, place: Place, arm: str) -> str:
         return self.why.get((place, arm)) or NOT_MEASURED
 
+    @cached_property
+    def same_work(self) -> bool:
+        """Whether its seconds are of the same work everywhere.
+
+        Not those of an epoch whose samples no source states.
+        """
+        return self.workload.unit != "epoch" or not any("samples" in r.unstated for r in self.runs)
+
+    @cached_property
+    def times_steps(self) -> bool:
+        """Whether what is called an epoch is one step of a training, by a run's source."""
+        return any(run.source and run.source.epoch_is_step for run in self.runs)
+
+    @property
+    def runs(self) -> Iterator[Run]:
+        return (one.run for arm in self.arms.values() for one in arm.runs)
+
     @property
     def units_of_many(self) -> float:
         """Epochs of one, or calls that handle MANY samples."""
@@ -116,7 +133,7 @@ class Across:
         for row in self.rows:
             for (_, name), pair in row.pairs.items():
                 by_arm.setdefault(name, []).append(pair)
-        found = {name: by_machine(pairs) for name, pairs in by_arm.items()}
+        found = {name: by_machine(pairs, self.names) for name, pairs in by_arm.items()}
         return {
             name: means
             for name, means in found.items()
@@ -125,9 +142,12 @@ class Across:
 
     @cached_property
     def common(self) -> tuple[list[Place], list[Row]]:
-        """Machines that share a workload with another, and the rows that all of these have."""
+        """Machines that share a workload with another, and the rows that all of these have.
+
+        Of rows that are the same work everywhere.
+        """
         found = {
-            place: {at for at, row in enumerate(self.rows) if place in row.places}
+            place: {at for at, row in enumerate(self.rows) if place in row.places and row.same_work}
             for place in self.places
         }
         kept, shared = shared_by(found)
@@ -224,9 +244,10 @@ def across(
     _tell_why(rows, found.left_out, names)
     order = {label: at for at, label in enumerate(machines)}
     ordered = tuple(sorted(places, key=lambda place: (order.get(place.machine, len(order)), place)))
+    runs = {place: arm.runs[0].run for row in rows.values() for (place, _), arm in row.arms.items()}
     return Across(
         ordered,
-        place_names(ordered),
+        place_names(runs[place] for place in ordered),
         tuple(sorted(rows.values(), key=lambda row: -len(row.places))),
         older,
     )
@@ -315,7 +336,12 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _ranked(row: Row, amount: Callable[[Place, Arm], float | None]) -> list[Contender]:
-    """The best arm of each machine, the least amount first; None takes no part."""
+    """The best arm of each machine, the least amount first; None takes no part.
+
+    Empty where the seconds are not of the same work.
+    """
+    if not row.same_work:
+        return []
     best: dict[Place, Contender] = {}
     for (place, _), arm in row.arms.items():
         value = amount(place, arm)
@@ -359,8 +385,10 @@ def cheapest(row: Row, prices: Mapping[str, float], count: int) -> list[Contende
     """The cheapest arm of each machine with a price, the cheapest machine first.
 
     Of a training of `count` epochs, or of MANY samples in inference, with the start where
-    `starts_known`.
+    `starts_known`. Empty for epochs that are single steps: nobody trains by them.
     """
+    if row.workload.unit == "epoch" and row.times_steps:
+        return []
     times = count if row.workload.unit == "epoch" else row.units_of_many
     counted = starts_known(row, prices)
 

@@ -11,10 +11,11 @@ from bench_core.comparison import Comparison
 from bench_core.geomeans import by_machine, by_variant
 from bench_core.measured import measure
 from bench_core.pairing import Axis, comparisons
+from bench_core.source import Source
 from bench_core.spec import Rung, Variant
 from bench_core.store import Store
 from tests import planted
-from tests.planted import COMPILE, EAGER, Shape, planted_experiment
+from tests.planted import COMPILE, EAGER, Shape, measured_in, planted_experiment
 
 TUNED = Variant(execution="compile", mode="max-autotune")
 
@@ -96,10 +97,26 @@ def test_two_devices_of_one_machine_have_a_mean_each(store, monkeypatch):
 
 
 def test_two_machines_of_one_label_have_a_mean_each(store):
+    """A machine's id tells a person nothing: a device's name does, or the file, or a number."""
     planted_experiment(store, models=("resnet101",))
-    [pair] = pairs_of(store)
-    means = by_machine([pair, replace(pair, machine_id="other")]).means
-    assert {mean.name for mean in means} == {"T4 (planted-t4)", "T4 (other)"}
+    measured = measured_in(store)
+
+    def names_with(device_name: str, **changed: object) -> set[str]:
+        others = []
+        for one in measured:
+            environment = one.run.environment
+            assert environment
+            other = environment.changed(machine_id="other", device_name=device_name)
+            others.append(measure(replace(one.run, environment=other, **changed), one.epochs))
+        pairs = [*comparisons(measured).pairs, *comparisons(others).pairs]
+        return {mean.name for mean in by_machine(pairs).means}
+
+    known = measured[0].run.environment
+    assert known
+    assert names_with("NVIDIA L4") == {f"T4 ({known.device_name})", "T4 (NVIDIA L4)"}
+    source = Source(file="a100.csv", family="results")
+    assert names_with(known.device_name, source=source) == {"T4", "T4 (a100.csv)"}
+    assert names_with(known.device_name) == {"T4 (1)", "T4 (2)"}
 
 
 def test_a_first_look_moves_no_mean_of_verdicts(store):

@@ -20,6 +20,7 @@ from bench_core.machine_words import (
     means_sentences,
     money_text,
     prices_text,
+    same_work,
     side_by_side,
     speedup_text,
     state_text,
@@ -31,7 +32,7 @@ from bench_core.machines import Across, across, ahead, cheapest, fastest, rate, 
 from bench_core.measured import Measured, measure
 from bench_core.pair_figures import MachinePoint, dots_by_machine
 from bench_core.pairing import Axis, comparisons
-from bench_core.source import Stated
+from bench_core.source import STEP_IS_EPOCH, Source, Stated
 from bench_core.spec import Rung, Variant
 from bench_core.store import Store
 from bench_core.units import NO_BREAK
@@ -436,6 +437,39 @@ def test_runs_with_stated_times_take_part_as_first_looks(store):
     assert ahead_text(fastest(row)) == "20.0× first look"
     assert not starts_known(row, PRICES), "no start is stated, so none is counted for T4 either"
     assert [one.amount for one in cheapest(row, PRICES, 100)] == pytest.approx([0.5, 1.0], rel=1e-2)
+
+
+def changed_runs(store: Store, **fields: object) -> list[Measured]:
+    return [measure(replace(one.run, **fields), one.epochs) for one in measured_in(store)]
+
+
+def test_epochs_of_samples_that_no_source_states_are_of_no_known_work(two, store):
+    """Speedups within each machine stand; seconds across them, and so money, are not formed."""
+    shown = compared(changed_runs(store, unstated=("samples", "memory_layout")))
+    shared = side_by_side(shown)
+    assert same_work(shared) == [] and shown.standing == []
+    assert all(fastest(row) == cheapest(row, PRICES, 100) == [] for row in shared)
+    assert headline(shown).startswith("Speedups within each machine only: how many samples")
+    assert means_sentences(shown)[0].endswith("where all have it: T4 3.00×, A100 1.00×.")
+    speedups, seconds = tables(shown, PRICES, 100)[:2]
+    assert speedups.rows and "not stated" in seconds.note
+    assert as_json(shown)["workloads"][0]["fastest"] is None
+
+
+def test_a_row_says_not_stated_and_no_default(two, store):
+    runs = [*measured_in(store), *changed_runs(store, unstated=("samples", "memory_layout"))]
+    shown = compared(runs)
+    told = dict(zip([row.same_work for row in shown.rows], conditions(shown.rows), strict=False))
+    assert told[False] == "samples not stated, memory_layout not stated"
+    assert "samples 1" in told[True]
+
+
+def test_single_steps_cost_no_training(two, store):
+    inferred = {"samples": f"the file times single steps: {STEP_IS_EPOCH}"}
+    source = Source(file="a.csv", family="timm", inferred=inferred)
+    row = side_by_side(compared(changed_runs(store, source=source)))[0]
+    assert cheapest(row, PRICES, 100) == []
+    assert len(fastest(row)) == 2, "seconds of a step may be set against each other"
 
 
 # Money

@@ -17,6 +17,7 @@ from bench_core.machine_words import (
     left_out_sentences,
     means_sentences,
     prices_text,
+    same_work,
     side_by_side,
     state_text,
     whole_machines_text,
@@ -47,13 +48,16 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
         st.markdown(f"**Across machines: {plain(headline(across))}**")
         for sentence in means_sentences(across)[:MOST_MEANS]:
             st.markdown(plain(sentence))
-        name = _choose(across, rows, prices) if rows else "Fastest"
+        name = _choose(across, every, prices) if rows else None
         with st.container(horizontal=True, vertical_alignment="center"):
             _left_out_button(across)
             if rows and not view_only:
                 _prices_popover(across, prices)
-        if not rows:
+        if name is None:
             return
+        if name != "Speedup":
+            every = same_work(every)
+            rows = every[:MOST_ROWS]
         count = LONG_TRAINING
         if name == "Cost" and rows[0].workload.unit == "epoch":
             count = whole_number(
@@ -76,15 +80,18 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
                 st.caption(plain(" ".join(notes)))
 
 
-def _choose(across: Across, rows: Sequence[Row], prices: Mapping[str, float]) -> ViewName:
+def _choose(across: Across, rows: Sequence[Row], prices: Mapping[str, float]) -> ViewName | None:
+    comparable = bool(same_work(rows))
     there: dict[ViewName, bool] = {
         "Speedup": any(row.pairs for row in rows),
-        "Fastest": True,
-        "Seconds": True,
-        "Throughput": True,
-        "Cost": bool(prices_text(across, prices)),
+        "Fastest": comparable,
+        "Seconds": comparable,
+        "Throughput": comparable,
+        "Cost": comparable and bool(prices_text(across, prices)),
     }
     views = [name for name, shown in there.items() if shown]
+    if not views:
+        return None
     if st.session_state.get("across", views[0]) not in views:
         del st.session_state["across"]  # a price was taken back
     return st.segmented_control(
