@@ -13,9 +13,8 @@ from typing import Any, overload
 
 from bench_core.events import Epoch, StepSummary
 
-# By field of Epoch, all equally long; a field without a column has its default
-# (so a required one has a column). `steps` holds the
-# values of a StepSummary in its own order, or None.
+# By field of Epoch, all equally long; a field without a column has its default, so a required one
+# has a column. `steps` holds the values of a StepSummary in its own order, or None.
 Columns = Mapping[str, Sequence[Any]]
 DEFAULTS = {name: of.default for name, of in Epoch.model_fields.items()}
 STEPS = tuple(StepSummary.model_fields)

@@ -1,7 +1,7 @@
 """A graph that the compiler made on its way from Python to kernels: nodes, edges, groups.
 
 Pure data. The capture process prints graphs as JSON (measuring/graphs.py), captures.py keeps them,
-graph_dot.py draws them.
+graph_picture.py draws them, graph_dot.py writes them as DOT.
 """
 
 from __future__ import annotations

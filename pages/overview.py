@@ -29,6 +29,7 @@ from pages.parts.kinds import model_text
 from pages.parts.live_cards import draw_progress, needs_of
 from pages.parts.live_endings import FIRST_LOOK_ICON, VERDICT_ICONS
 from pages.parts.live_reading import Reading, read
+from pages.parts.machine_colors import mark
 from pages.parts.measured import measured_runs
 from pages.parts.sample_results import sample_button
 from pages.parts.text import plain
@@ -40,7 +41,6 @@ VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
 NEWEST_RUNS = 500  # answers older than these are on Compare
 TILES = 8
 QUEUE_ROWS = 3
-SYMBOLS = (("blue", "●"), ("violet", "◆"), ("yellow", "■"), ("green", "▲"), ("gray", "✖"))
 state = st.session_state
 
 
@@ -107,7 +107,6 @@ def draw_hero(answer: Answer) -> None:
 
 def draw_tile(answer: Answer, machines: list[str]) -> None:
     pair = answer.lead
-    color, symbol = SYMBOLS[machines.index(pair.machine) % len(SYMBOLS)]
     arm = pair.candidate.name
     where = " · ".join([f"on {pair.machine}", *answer.facts])
     if answer.kind == "Training" and arm != "compile":
@@ -117,22 +116,24 @@ def draw_tile(answer: Answer, machines: list[str]) -> None:
     verdict = plain(verdict[0].upper() + verdict[1:])
     name = plain(model_text(pair.workload.model))
     with st.container(border=True, gap="xsmall", height="stretch"):
-        st.markdown(f":{color}[{symbol}] **{name}** :gray[{plain(where)}]")
+        st.markdown(f"{_mark(pair.machine, machines)} **{name}** :gray[{plain(where)}]")
         detail = " ".join(filter(None, (detail, f"{doubts_word(answer.doubts).capitalize()}.")))
         st.markdown(f"{icon} **{verdict}**  \n:small[:gray[{plain(detail)}]]")
 
 
+def _mark(machine: str, machines: list[str]) -> str:
+    """Of a run that never got to a machine a gray dot."""
+    return mark(machines.index(machine)) if machine in machines else ":gray[●]"
+
+
 def draw_failed_tile(run: Run, machines: list[str]) -> None:
     work = run.spec.workload
-    color, symbol = "gray", "●"
-    if run.machine:
-        color, symbol = SYMBOLS[machines.index(run.machine) % len(SYMBOLS)]
     where = " · ".join([f"on {run.machine or run.spec.device}", *work.words])
     reason = run.reason or ""
     reason = reason if len(reason) <= 120 else f"{reason[:117]}…"
     with st.container(border=True, gap="xsmall", height="stretch"):
         name = plain(model_text(work.model))
-        st.markdown(f":{color}[{symbol}] **{name}** :gray[{plain(where)}]")
+        st.markdown(f"{_mark(run.machine, machines)} **{name}** :gray[{plain(where)}]")
         failed = f":red[:material/error:] **Failed: {plain(run.failure or 'error')}**"
         detail = plain(f"{run.spec.variant.name_with_cache}: {reason}")
         st.markdown(f"{failed}  \n:small[:gray[{detail}]]")
@@ -203,9 +204,11 @@ def _doing(run: Run, reading: Reading) -> str:
     return f"iteration {count_text(min(done + 1, whole))} of {count_text(whole)}"
 
 
-def draw_idle(newest: Run) -> None:
+def draw_idle(measured_here: list[Run]) -> None:
     st.markdown("**Nothing is running on this machine**")
-    st.caption(f"The last run ended {when_text(newest.ended_at, reader_zone())}.")
+    if measured_here:
+        ended = max(run.ended_at or 0 for run in measured_here)
+        st.caption(f"The last run ended {when_text(ended, reader_zone())}.")
     if not VIEW_ONLY:
         start_demo("Run the demo")
 
@@ -337,7 +340,7 @@ with right, st.container(border=True, gap="small", height="stretch"):
     if running or queued:
         draw_running(running, queued)
     else:
-        draw_idle(max(runs, key=lambda run: run.ended_at or 0))
+        draw_idle([run for run in runs if run.import_id is None and run.ended_at])
     draw_floors(measured)
 
 # A run that failed is news too, until the same has been measured after all.

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from bench_core import capabilities
 from bench_core.capabilities import Backend, Capabilities, Device, InductorOption
+from bench_core.imported import ImportedRun
 from bench_core.ladder import arm_names
 from bench_core.paths import CHECKOUT
 from bench_core.presets import PRESETS
@@ -20,7 +21,14 @@ from bench_core.spec import Execution, Experiment, Measurement, Rung, Variant, W
 from bench_core.store import Store
 from pages.parts import draft
 from pages.parts.text import plain
-from tests.planted import COMPILE, EAGER, environment, plant_run, planted_experiment
+from tests.planted import (
+    COMPILE,
+    EAGER,
+    environment,
+    measured_in,
+    plant_run,
+    planted_experiment,
+)
 
 HERE = Capabilities(
     torch="2.14.1",
@@ -152,6 +160,18 @@ def test_the_newest_answer_comes_first_and_the_others_follow() -> None:
     assert "Pays off from epoch" in said(at)
     assert "Nothing is running on this machine" in said(at)
     assert "**resnet18** :gray[on A100" in said(at)
+
+
+def test_an_import_is_no_last_run_of_this_machine(tmp_path: Path) -> None:
+    with Store(tmp_path / "other") as other:
+        planted_experiment(other, models=("resnet18",), machine="A100")
+        runs = [ImportedRun(one.run, one.epochs) for one in measured_in(other)]
+    with Store() as store:
+        store.import_runs("a100.csv", "0" * 64, "results", runs)
+    assert "The last run ended" not in said(overview())
+    with Store() as store:
+        planted_experiment(store, models=("resnet18",), machine="T4")
+    assert "The last run ended" in said(overview())
 
 
 def test_the_doubts_stand_beside_the_answer_they_concern() -> None:

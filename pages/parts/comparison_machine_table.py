@@ -23,7 +23,8 @@ from bench_core.machines import Row, ahead, cheapest, cost, fastest, rate, start
 from bench_core.units import count_text, rate_text, seconds_text
 from pages.parts.comparison_machine_views import View, caption_of, is_first_look
 from pages.parts.comparison_table import variant_column
-from pages.parts.run_table import EMPTY_CELL, MACHINE_COLORS, ROWS_WITHOUT_SCROLLING
+from pages.parts.machine_colors import chip_color
+from pages.parts.run_table import EMPTY_CELL, ROWS_WITHOUT_SCROLLING
 
 # Columns that say nothing where all rows have the same.
 OF_EVERY_ROW = ("Batch", "Precision", "Conditions", "Arm", "Of")
@@ -153,10 +154,7 @@ def _cost(view: View, row: Row) -> Line:
 def _columns(view: View, heads: Sequence[str]) -> dict[str, Any]:
     """Chips in the colours of machines and arms; numbers without a format keep their digits."""
     names = [view.across.names[place] for place in view.across.places]
-    colors = [
-        MACHINE_COLORS[view.labels[place.machine] % len(MACHINE_COLORS)]
-        for place in view.across.places
-    ]
+    colors = [chip_color(view.labels[place.machine]) for place in view.across.places]
     arms = list(dict.fromkeys(arm for row in view.rows for arm in row.arm_names))
     column = st.column_config
     numbers = {

@@ -22,9 +22,9 @@ from bench_core.measured import Arm
 from bench_core.pair_figures import MachinePoint, dots_by_machine
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import rate_text, seconds_text
+from pages.parts.machine_colors import SYMBOLS
 from pages.parts.text import plain
 
-SYMBOLS = {"circle": "●", "diamond": "◆", "square": "■", "triangle-up": "▲", "x": "✖"}
 MOST_CHART_ROWS = 12
 LONG_NAME = 20  # characters, or a phone has no room for the dots
 ViewName = Literal["Speedup", "Fastest", "Seconds", "Throughput", "Cost"]

@@ -29,7 +29,8 @@ from pages.parts.comparison_words import (
     variant_of,
 )
 from pages.parts.kinds import kind_of
-from pages.parts.run_table import MACHINE_COLORS, ROWS_WITHOUT_SCROLLING
+from pages.parts.machine_colors import chip_colors
+from pages.parts.run_table import ROWS_WITHOUT_SCROLLING
 from pages.parts.text import plain
 
 MOST_MATRIX_ROWS = 40
@@ -108,7 +109,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
             "Machine": st.column_config.MultiselectColumn(
                 width=74,
                 options=list(machines),
-                color=[MACHINE_COLORS[at % len(MACHINE_COLORS)] for at in range(len(machines))],
+                color=chip_colors(len(machines)),
             ),
             size: st.column_config.NumberColumn(width=52 if size == "Batch" else 84),
             arm: variant_column(

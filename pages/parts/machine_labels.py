@@ -12,22 +12,15 @@ import streamlit as st
 from bench_core.imported import Import
 from bench_core.imports import MACHINE, Look, is_known_by_label
 from bench_core.store import Store
+from pages.parts.machine_colors import mark
 from pages.parts.text import plain
 
-# By place in the store. The fifth has no name among Streamlit's colours.
-MARKS = (("blue", "●"), ("violet", "◆"), ("yellow", "■"), ("green", "▲"), ("gray", "✖"))
 USUAL_LABELS = ("T4", "A100", "CPU")
 LONGEST_LABEL = 60
 # A machine of a file: its id, and its label there.
 Machine = tuple[str, str]
 # Beside the id of the file, where the label is of that file alone.
 Asked = tuple[str, Machine]
-
-
-def mark(place: int) -> str:
-    """A machine's dot as Markdown."""
-    color, symbol = MARKS[place % len(MARKS)]
-    return f":{color}[{symbol}]"
 
 
 def label_choices(*first: str | None, machines: Iterable[str]) -> list[str]:

@@ -15,6 +15,7 @@ from bench_core.measured import Measured
 from bench_core.run import Run
 from bench_core.units import bytes_text, count_text, seconds_text
 from pages.parts.kinds import kind_of
+from pages.parts.machine_colors import chip_colors
 from pages.parts.when import reader_zone, when_text
 
 STATUS_COLORS = {
@@ -25,8 +26,6 @@ STATUS_COLORS = {
     "interrupted": "yellow",
     "failed": "red",
 }
-# By order of first appearance in the store, as in the charts.
-MACHINE_COLORS = ("blue", "violet", "yellow", "#0F9577", "#6A5ACD")
 SPARK_TOP = 2.5
 ROWS_WITHOUT_SCROLLING = 15
 SHORT_NAME = 16
@@ -79,7 +78,7 @@ def run_table(
             "Machine": st.column_config.MultiselectColumn(
                 width=64,
                 options=list(machines),
-                color=[MACHINE_COLORS[at % len(MACHINE_COLORS)] for at in range(len(machines))],
+                color=chip_colors(len(machines)),
             ),
             "Model": st.column_config.TextColumn(
                 width=88 if frame["Model"].str.len().max() < SHORT_NAME else 150

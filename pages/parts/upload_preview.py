@@ -11,8 +11,9 @@ from bench_core.imported import Question
 from bench_core.imports import Look
 from bench_core.spec import Variant, variant_argument
 from bench_core.units import count_text, counted
+from pages.parts.machine_colors import chip_colors
 from pages.parts.machine_labels import label_choices
-from pages.parts.run_table import EMPTY_CELL, MACHINE_COLORS
+from pages.parts.run_table import EMPTY_CELL
 from pages.parts.text import plain
 
 STATE_COLORS = {"ready": "green", "known": "gray", "refused": "red"}
@@ -68,7 +69,7 @@ def preview_table(
             "Machines": st.column_config.MultiselectColumn(
                 width=90,
                 options=labels,
-                color=[MACHINE_COLORS[at % len(MACHINE_COLORS)] for at in range(len(labels))],
+                color=chip_colors(len(labels)),
             ),
             "Note": st.column_config.TextColumn(width=290),
         },
