@@ -62,19 +62,6 @@ RUN_FACTS = (
     "protocol_note",
     "unstated",
 )
-# Of this store and this moment only, or already in another column; the traceback holds paths.
-NOT_WRITTEN = {
-    "number",
-    "spec",
-    "traceback",
-    "phase_epoch",
-    "phase_since",
-    "compiling_since",
-    "child_pid",
-    "child_created",
-    "cell",
-    "import_id",
-}
 
 # An epoch's fields whose names a run's facts have too.
 EPOCH_NAMES = {"samples": "epoch_samples", "started_at": "epoch_started_at"}
