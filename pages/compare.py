@@ -59,7 +59,7 @@ from pages.parts.report_button import report_button
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent
-PAIRS_A_PAGE = 100
+PAIRS_A_PAGE = 50
 VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
 
 
