@@ -70,14 +70,16 @@ def joined(parts: Sequence[Sequence[Epoch]]) -> Sequence[Epoch]:
     """The epochs of all parts, in their order."""
     if not any(isinstance(part, EpochColumns) for part in parts):
         return list(chain.from_iterable(parts))
-    names = {name for part in parts if isinstance(part, EpochColumns) for name in part.columns}
+    names: set[str] = set()
     for part in parts:
-        if not isinstance(part, EpochColumns):
+        if isinstance(part, EpochColumns):
+            names |= part.columns.keys()
+        else:
             names |= {name for epoch in part for name, value in epoch if value != DEFAULTS[name]}
-    columns = {
-        name: list(chain.from_iterable(column(part, name) for part in parts))
-        for name in names - {"event"}
-    }
+    columns: dict[str, list[Any]] = {name: [] for name in names if name != "event"}
+    for part in parts:
+        for name, values in columns.items():
+            values += column(part, name)
     return EpochColumns(sum(map(len, parts)), lambda: columns)
 
 

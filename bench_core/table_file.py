@@ -123,7 +123,7 @@ class TableFile:
         width = len(self.header)
         nameless = [place for place, name in enumerate(self.header) if not name]
         with _text(self.path, self.packed, self.encoding) as text:
-            lines = _Lines(_narrow(text, self.separator, 1))
+            lines = _Lines(text, self.separator)
             reader = csv.reader(lines, delimiter=self.separator, strict=True)
             begins = 1
             try:
@@ -336,30 +336,40 @@ def _check_header(names: Sequence[str], line: int) -> None:
 
 
 class _Lines:
-    """Lines, counted, and some of them taken out before the csv module sees them."""
+    """Lines as the csv module wants them: counted, each looked at before it becomes a list of a
+    million cells. Some may be taken out before they get there."""
 
-    def __init__(self, lines: Iterator[str]) -> None:
-        self.count = 0
-        self._lines = lines
+    def __init__(self, lines: Iterable[str], separator: str, first: int = 1) -> None:
+        self.count = first - 1
+        self._lines = iter(lines)
+        self._separator = separator
+        self._line = ""
         self._back: str | None = None
-        self._end = ""
+        self._inside = False
 
     def __iter__(self) -> _Lines:
         return self
 
     def __next__(self) -> str:
-        if self._back is None:
-            line = next(self._lines)
-        else:
-            line, self._back = self._back, None
+        line = next(self._lines) if self._back is None else self._back
+        self._line, self._back = line, None
         self.count += 1
-        self._end = line[len(line.rstrip("\r\n")) :]
+        if len(line) > MOST_COLUMNS:
+            columns = 1 + _count(line, self._separator, self._inside)
+            if columns > MOST_COLUMNS:
+                raise BadFile(
+                    f"{columns} columns, and at most {MOST_COLUMNS} are read; leave out those "
+                    "that are not needed",
+                    self.count,
+                )
+        if '"' in line:
+            self._inside ^= line.count('"') % 2 == 1
         return line
 
     def between(self, head: str, tail: str) -> list[str]:
         """What stands between `head` and `tail` in the next lines, as long as they are like that
         and without quotes."""
-        tail += self._end
+        tail += self._line[len(self._line.rstrip("\r\n")) :]
         begin, end = len(head), -len(tail)
         least = len(head) + len(tail)
         found = []
@@ -380,23 +390,7 @@ class _Lines:
 
 def _reader(lines: Iterable[str], separator: str, first: int = 1) -> CsvReader:
     """The csv module's reader. `first` is the number of the first line in the file."""
-    return csv.reader(_narrow(lines, separator, first), delimiter=separator, strict=True)
-
-
-def _narrow(lines: Iterable[str], separator: str, first: int) -> Iterator[str]:
-    """The lines, each looked at before it becomes a list of a million cells."""
-    inside = False
-    for number, line in enumerate(lines, first):
-        if len(line) > MOST_COLUMNS:
-            columns = 1 + _count(line, separator, inside)
-            if columns > MOST_COLUMNS:
-                raise BadFile(
-                    f"{columns} columns, and at most {MOST_COLUMNS} are read; leave out those "
-                    "that are not needed",
-                    number,
-                )
-        inside ^= line.count('"') % 2 == 1
-        yield line
+    return csv.reader(_Lines(lines, separator, first), delimiter=separator, strict=True)
 
 
 def _count(line: str, separator: str, inside: bool = False) -> int:
