@@ -1,40 +1,56 @@
-"""The epochs of a run as columns: what a table on disk or in a file holds, before it is looked at.
+"""The epochs of a run as columns: one blob a field, as the store keeps those of an imported run.
 
-A million Epoch objects take longer to make than to read. So columns stay columns until somebody
-asks for an epoch, and are not even read before somebody asks for one of them.
+A million Epoch objects take longer to make than to read. So columns stay blobs until somebody asks
+for one, or for an epoch, and are not even read before. How a column is packed: 8-byte floats, one
+an epoch, NaN for what is not known; steps are seven of them an epoch; lists of single times are how
+long each is, then all of their values; windows are JSON by the epoch's place. A field of which
+nothing is known has None.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
+from math import isnan, nan
 from operator import attrgetter
 from typing import Any, overload
 
-from bench_core.events import Epoch, StepSummary
+from pydantic import TypeAdapter
 
-# By field of Epoch, all equally long; a field without a column has its default, so a required one
-# has a column. `steps` holds the values of a StepSummary in its own order, or None.
-Columns = Mapping[str, Sequence[Any]]
-DEFAULTS = {name: of.default for name, of in Epoch.model_fields.items()}
+from bench_core.events import CompileWindow, Epoch, StepSummary
+
+# By field of Epoch.
+Packed = Mapping[str, bytes | str | None]
+# One value an epoch.
+NUMBERS = (
+    *("epoch", "started_at", "wall_seconds", "data_wait_seconds", "compile_seconds", "samples"),
+    *("loss", "evaluation_seconds", "evaluation_compile_seconds", "accuracy"),
+    *("peak_memory_bytes", "peak_reserved_bytes", "foreign_cpu_share"),
+)
+WHOLE = ("epoch", "samples", "peak_memory_bytes", "peak_reserved_bytes")
+LISTS = ("step_seconds", "device_seconds")
+FIELDS = (*NUMBERS, "compile_windows", "steps", *LISTS)
 STEPS = tuple(StepSummary.model_fields)
+UNKNOWN_STEPS = (nan,) * len(STEPS)
 _values_of = attrgetter(*STEPS)
+_windows = TypeAdapter(dict[int, tuple[CompileWindow, ...]])
 
 
 class EpochColumns(Sequence[Epoch]):
-    """So many epochs. `read` is called when a column is wanted, each time: it keeps what it likes.
+    """So many epochs. `read` is called when something of them is wanted, each time.
 
-    The values have been checked by whoever made the columns.
+    The values have been checked by whoever packed them.
     """
 
     __slots__ = ("_count", "_read")
 
-    def __init__(self, count: int, read: Callable[[], Columns]) -> None:
+    def __init__(self, count: int, read: Callable[[], Packed]) -> None:
         self._count = count
         self._read = read
 
     @property
-    def columns(self) -> Columns:
+    def packed(self) -> Packed:
         return self._read()
 
     def __len__(self) -> int:
@@ -45,11 +61,9 @@ class EpochColumns(Sequence[Epoch]):
     @overload
     def __getitem__(self, place: slice) -> list[Epoch]: ...
     def __getitem__(self, place: int | slice) -> Epoch | list[Epoch]:
-        if isinstance(place, slice):
-            return list(self)[place] if range(self._count)[place] else []
-        if not -self._count <= place < self._count:
-            raise IndexError(place)  # a loop over a sequence ends by it
-        return _epoch({name: values[place] for name, values in self.columns.items()})
+        if isinstance(place, int):
+            range(self._count)[place]  # a loop over a sequence ends by its IndexError
+        return list(self)[place]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -60,44 +74,118 @@ class EpochColumns(Sequence[Epoch]):
     def __iter__(self) -> Iterator[Epoch]:
         if not self._count:
             return
-        columns = self.columns
-        names = tuple(columns)
-        for values in zip(*columns.values(), strict=True):
-            yield _epoch(dict(zip(names, values, strict=True)))
+        packed = self.packed
+        columns = [_unpacked(packed, name, self._count) for name in FIELDS]
+        for values in zip(*columns, strict=True):
+            fields = dict(zip(FIELDS, values, strict=True))
+            if fields["steps"]:
+                steps = dict(zip(STEPS, fields["steps"], strict=True))
+                fields["steps"] = StepSummary.model_construct(**steps)
+            yield Epoch.model_construct(**fields)
+
+
+def column(epochs: Sequence[Epoch], name: str) -> list[Any]:
+    """One field of all epochs, in order, without making an epoch where there are columns.
+
+    Of `steps` the values alone, in the order of StepSummary.
+    """
+    if isinstance(epochs, EpochColumns):
+        return _unpacked(epochs.packed, name, len(epochs)) if epochs else []
+    if name == "steps":
+        return [epoch.steps and _values_of(epoch.steps) for epoch in epochs]
+    return [getattr(epoch, name) for epoch in epochs]
+
+
+def packed(epochs: Sequence[Epoch]) -> Packed:
+    if isinstance(epochs, EpochColumns):
+        return epochs.packed
+    windows = {at: epoch.compile_windows for at, epoch in enumerate(epochs)}
+    steps = column(epochs, "steps")
+    return {
+        **{name: _packed_numbers(column(epochs, name)) for name in NUMBERS},
+        "compile_windows": _packed_windows(windows),
+        "steps": _packed_numbers([*chain.from_iterable(one or UNKNOWN_STEPS for one in steps)])
+        if any(steps)
+        else None,
+        **{name: _packed_lists(column(epochs, name)) for name in LISTS},
+    }
 
 
 def joined(parts: Sequence[Sequence[Epoch]]) -> Sequence[Epoch]:
     """The epochs of all parts, in their order."""
     if not any(isinstance(part, EpochColumns) for part in parts):
         return list(chain.from_iterable(parts))
-    names: set[str] = set()
-    for part in parts:
-        if isinstance(part, EpochColumns):
-            names |= part.columns.keys()
+    found = [(len(part), packed(part)) for part in parts]
+    whole: dict[str, bytes | str | None] = {}
+    for name in FIELDS:
+        blobs = [(count, of[name]) for count, of in found]
+        if not any(blob for _, blob in blobs):
+            whole[name] = None
+        elif name in NUMBERS or name == "steps":
+            width = len(STEPS) if name == "steps" else 1
+            whole[name] = b"".join(blob or _nothing(count * width) for count, blob in blobs)  # type: ignore[misc]
         else:
-            names |= {name for epoch in part for name, value in epoch if value != DEFAULTS[name]}
-    columns: dict[str, list[Any]] = {name: [] for name in names if name != "event"}
-    for part in parts:
-        for name, values in columns.items():
-            values += column(part, name)
-    return EpochColumns(sum(map(len, parts)), lambda: columns)
+            values = [*chain.from_iterable(column(part, name) for part in parts)]
+            if name == "compile_windows":
+                whole[name] = _packed_windows(dict(enumerate(values)))
+            else:
+                whole[name] = _packed_lists(values)
+    return EpochColumns(sum(count for count, _ in found), lambda: whole)
 
 
-def column(epochs: Sequence[Epoch], name: str) -> Sequence[Any]:
-    """One field of all epochs, in order, without making an epoch where there are columns."""
-    if not isinstance(epochs, EpochColumns):
-        if name == "steps":
-            return [epoch.steps and _values_of(epoch.steps) for epoch in epochs]
-        return [getattr(epoch, name) for epoch in epochs]
-    if not epochs:
-        return ()
-    columns = epochs.columns
-    if name in columns:
-        return columns[name]
-    return [DEFAULTS[name]] * len(epochs)
+def _nothing(count: int) -> bytes:
+    return array("d", [nan]).tobytes() * count
 
 
-def _epoch(fields: dict[str, Any]) -> Epoch:
-    if steps := fields.get("steps"):
-        fields["steps"] = StepSummary.model_construct(**dict(zip(STEPS, steps, strict=True)))
-    return Epoch.model_construct(**fields)
+def _packed_numbers(values: list[Any]) -> bytes | None:
+    try:
+        return array("d", values).tobytes()
+    except TypeError:  # not all of them are known
+        if values.count(None) == len(values):
+            return None
+    return array("d", [nan if value is None else value for value in values]).tobytes()
+
+
+def _packed_windows(windows: dict[int, tuple[CompileWindow, ...]]) -> str | None:
+    some = {at: of_epoch for at, of_epoch in windows.items() if of_epoch}
+    return _windows.dump_json(some).decode() if some else None
+
+
+def _packed_lists(lists: Sequence[Sequence[float]]) -> bytes | None:
+    if not any(lists):
+        return None
+    return array("d", [*map(len, lists), *chain.from_iterable(lists)]).tobytes()
+
+
+def _unpacked(of: Packed, name: str, count: int) -> list[Any]:
+    blob = of[name]
+    if isinstance(blob, str):
+        windows = _windows.validate_json(blob)
+        return [windows.get(at, ()) for at in range(count)]
+    if blob is None:
+        return [None if name in (*NUMBERS, "steps") else ()] * count
+    values = array("d", blob)
+    if name in LISTS:
+        return _lists(values, count)
+    if name == "steps":
+        each = iter(_known(values))
+        return [
+            None if first is None else (int(first), *rest)
+            for first, *rest in zip(*[each] * len(STEPS), strict=True)
+        ]
+    if name in WHOLE:
+        return [value if value is None else int(value) for value in _known(values)]
+    return _known(values)
+
+
+def _known(values: array[float]) -> list[Any]:
+    known = values.tolist()
+    return [None if isnan(one) else one for one in known] if isnan(sum(known)) else known
+
+
+def _lists(values: array[float], count: int) -> list[tuple[float, ...]]:
+    found, begin = [], count
+    for length in map(int, values[:count]):
+        found.append(tuple(values[begin : begin + length]))
+        begin += length
+    return found

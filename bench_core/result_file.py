@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, get_args, get_type_hints
 
-from bench_core.epoch_columns import EpochColumns, joined
+from bench_core.epoch_columns import joined
 from bench_core.events import (
     Activity,
     Aftermath,
@@ -49,7 +49,7 @@ from bench_core.result_csv import (
     restored,
 )
 from bench_core.result_epochs import epoch_reader
-from bench_core.result_lines import blocks, columns_of, rest
+from bench_core.result_lines import BEFORE_FACTS, blocks, epochs_of
 from bench_core.run import Run, Status
 from bench_core.source import Source, Stated
 from bench_core.spec import (
@@ -104,7 +104,7 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
     """Yield the file's runs in its order, read as they are asked for. Raises BadFile."""
     at = _places(table.header)
     run_of, add_row = _run_reader(table, at), _row_adder(table, at)
-    run_at = at["run_id"]
+    run_at, facts = at["run_id"], len(table.header) - len(BEFORE_FACTS)
     last_lines: dict[str, int] = {}
     for run_id, blocks_of_run in groupby(blocks(table), lambda block: block.first.cells[run_at]):
         first_block = block = next(blocks_of_run)
@@ -125,10 +125,10 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
             for block in chain((first_block,), blocks_of_run):
                 row = block.first
                 add_row(run, row)
-                if columns := columns_of(block.alike, run.count + 1):
-                    run.add(EpochColumns(len(block.alike), partial(dict, columns)))
+                if epochs := epochs_of(block, facts, run.count + 1):
+                    run.add(epochs)
                 else:
-                    for row in rest(table, block):
+                    for row in table.cut(block):
                         add_row(run, row)
             last_lines[run_id] = block.last_line
             row = first  # what is wrong from here on is of the whole run

@@ -7,97 +7,110 @@ is not as we write it is left to `result_file`, row by row, which finds out what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import re
+from array import array
+from collections.abc import Iterator
 
+import numpy as np
 from pydantic_core import from_json
 
-from bench_core.epoch_columns import Columns
+from bench_core.epoch_columns import FIELDS, NUMBERS, EpochColumns, Packed
 from bench_core.events import Epoch
 from bench_core.result_cells import LARGEST_NUMBER, LARGEST_WHOLE
-from bench_core.result_csv import EPOCH_COLUMNS, EPOCH_NAMES, IDENTITY, STEP_COLUMNS, TIMES
-from bench_core.table_file import Block, Row, TableFile
+from bench_core.result_csv import EPOCH_COLUMNS, EPOCH_NAMES, IDENTITY, STEP_COLUMNS
+from bench_core.table_file import Block, TableFile
 
 SEPARATOR = ","
 BEFORE_FACTS = (*IDENTITY, *EPOCH_COLUMNS)
-FIELDS = {
-    EPOCH_NAMES.get(name, name): name
-    for name in Epoch.model_fields
-    if name not in ("event", *TIMES)
-}
-# JSON's words, blanks and mappings, and numbers below 0: rare, and looked at one by one.
-NOT_OURS = (*"ntf {", ",-")
+COLUMN_OF = {name: EPOCH_NAMES.get(name, name) for name in NUMBERS}
+WINDOWS_AT = EPOCH_COLUMNS.index("compile_windows")
 WHOLE = ("epoch", "epoch_samples", "peak_memory_bytes", "peak_reserved_bytes", "step_count")
 # Never empty.
-KNOWN = {
-    EPOCH_NAMES.get(name, name)
-    for name, of in Epoch.model_fields.items()
-    if of.is_required() and name != "loss"
-}
+KNOWN = [
+    EPOCH_COLUMNS.index(COLUMN_OF[name])
+    for name in NUMBERS
+    if Epoch.model_fields[name].is_required() and name != "loss"
+]
+# JSON's words, blanks and mappings, numbers below 0, what is left of a line that was not alike.
+# All of them are rare, and looked at one by one.
+NOT_OURS = (*"ntfNI {\r\n", ",-")
 
 
 def blocks(table: TableFile) -> Iterator[Block]:
-    """The rows of a file in its order, those that `columns_of` may read still as text."""
+    """The rows of a file in its order, those that `epochs_of` may read still as text."""
     as_written = table.separator == SEPARATOR and table.header[: len(BEFORE_FACTS)] == BEFORE_FACTS
-    return table.blocks(*(_uncut(table) if as_written else (0, 0)))
+    return table.blocks(len(IDENTITY) if as_written else 0)
 
 
-def rest(table: TableFile, block: Block) -> Iterator[Row]:
-    """The rows of a block below its first, cut into cells."""
-    return table.cut(block, *_uncut(table))
+def epochs_of(block: Block, facts: int, first_epoch: int) -> EpochColumns | None:
+    """The training epochs of the lines below a block's first row, numbered from `first_epoch` on.
 
-
-def _uncut(table: TableFile) -> tuple[int, int]:
-    """How many cells identify a row, and how many facts there are."""
-    return len(IDENTITY), len(table.header) - len(BEFORE_FACTS)
-
-
-def columns_of(alike: Sequence[str], first_epoch: int) -> Columns | None:
-    """Training epochs, from `first_epoch` on, as columns; None where one of them needs care."""
-    text = SEPARATOR.join(["", *alike, ""])
-    if not alike or any(one in text for one in NOT_OURS):
+    `facts` is how many cells at the end of a line have to be empty. None where a line needs care,
+    or where there is none.
+    """
+    if not block.alike:
+        return None
+    # From the first line: how many empty cells end it, what ends the line itself.
+    line = block.alike[0].rstrip("\r\n")
+    end = block.alike[0][len(line) :]
+    empty = len(line) - len(line.rstrip(SEPARATOR))
+    width = len(EPOCH_COLUMNS) - (empty - facts)
+    tail = SEPARATOR * empty + end
+    text = "".join(block.alike)
+    text += "" if text.endswith(end) else end  # of the last line of a file
+    if width > len(EPOCH_COLUMNS) or not text.endswith(tail):
+        return None
+    text = text[len(block.head) : len(text) - len(tail)].replace(tail + block.head, SEPARATOR)
+    if any(one in text for one in NOT_OURS):
         return None
     # Numbers, and `[]` for no windows: with a word for "not known" it is a list in JSON, whose
     # reader is five times as fast as `float`, exact, and takes no spelling of a number but the one.
-    for _ in range(2):
-        text = text.replace(",,", ",null,")
+    for gap in sorted({*re.findall(",{2,}", line[len(block.head) : len(line) - empty])}, key=len)[
+        ::-1
+    ]:
+        text = text.replace(gap, SEPARATOR.join(["", *["NaN"] * (len(gap) - 1), ""]))
+    count = len(block.alike)
     try:
-        cells = from_json(f"[{text[1:-1]}]", allow_inf_nan=False)
-    except ValueError:
-        return None
-    width, count = len(EPOCH_COLUMNS), len(alike)
-    # With that and an epoch's number at the start of each, no row has more cells or fewer.
-    if len(cells) != width * count or cells[::width] != [*range(first_epoch, first_epoch + count)]:
-        return None
-    found: dict[str, Sequence[Any]] = {"loss": (None,) * count, "step_seconds": ((),) * count}
-    steps = []
-    for place, name in enumerate(EPOCH_COLUMNS):
-        column = cells[place::width]
-        if name == "compile_windows":
-            if column.count([]) < count:
-                return None
-            continue
-        try:
-            total = sum(column)
-        except TypeError:
-            if name in KNOWN or column.count(None) < count:
-                return None
-            continue
-        largest = LARGEST_WHOLE if name in WHOLE else LARGEST_NUMBER
-        if total > largest < max(column) or (name in WHOLE and type(total) is not int):
+        cells = from_json(f"[{text}]")
+        if len(cells) != width * count or cells[WINDOWS_AT::width].count([]) < count:
             return None
-        if name not in WHOLE:
-            column = list(map(float, column))
-        if name in STEP_COLUMNS:
-            steps.append(column)
-        elif name in FIELDS:
-            found[FIELDS[name]] = column
-        else:
-            return None  # single times, which a training epoch does not have
-    if not all(found["wall_seconds"]):
+        cells[WINDOWS_AT::width] = [0.0] * count
+        table = np.frombuffer(array("d", cells)).reshape(count, width).T
+    except (ValueError, TypeError, OverflowError):
         return None
-    if steps:
-        if len(steps) != len(STEP_COLUMNS):
-            return None
-        found["steps"] = list(zip(*steps, strict=True))
+    found = _packed(np.ascontiguousarray(table), first_epoch)
+    return EpochColumns(count, lambda: found) if found else None
+
+
+def _packed(table: np.ndarray, first_epoch: int) -> Packed | None:
+    """A row of `table` is a column of the file, from the first of EPOCH_COLUMNS on."""
+    names, count = EPOCH_COLUMNS[: len(table)], table.shape[1]
+    unknown = np.isnan(table)
+    known = np.where(unknown, 0.0, table)
+    missing = unknown.sum(axis=1)
+    largest = [LARGEST_WHOLE if name in WHOLE else LARGEST_NUMBER for name in names]
+    whole = known[[at for at, name in enumerate(names) if name in WHOLE]]
+    steps = [at for at, name in enumerate(names) if name in STEP_COLUMNS]
+    fits = (
+        # With their number at the start of each, no row has more cells or fewer.
+        np.array_equal(table[0], np.arange(first_epoch, first_epoch + count))
+        and len(table) > KNOWN[-1]
+        and not missing[KNOWN].any()
+        and table[EPOCH_COLUMNS.index("wall_seconds")].all()
+        and (known.max(axis=1) <= largest).all()
+        and (whole == np.floor(whole)).all()
+        # All of a step's figures, or none; no single times, which a training epoch does not have.
+        and (missing[steps] == (0 if steps and not missing[steps[0]] else count)).all()
+        and len(steps) in (0, len(STEP_COLUMNS))
+        and len(table) <= EPOCH_COLUMNS.index(next(reversed(STEP_COLUMNS))) + 1
+    )
+    if not fits:
+        return None
+    found: dict[str, bytes | str | None] = dict.fromkeys(FIELDS)
+    for name in NUMBERS:
+        at = EPOCH_COLUMNS.index(COLUMN_OF[name])
+        if at < len(table) and missing[at] < count:
+            found[name] = table[at].tobytes()
+    if steps and not missing[steps[0]]:
+        found["steps"] = table[steps].T.tobytes()
     return found

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from bench_core.epoch_columns import EpochColumns
+from bench_core.epoch_columns import FIELDS, LISTS, EpochColumns, packed
 from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared
 from bench_core.imported import Import, Imported, ImportedRun
 from bench_core.measured import FORMULA, Derived, measure_all
@@ -28,16 +28,13 @@ from bench_core.store_rows import (
     DERIVED_NAMES,
     EPOCH_NAMES,
     IMPORTED_NAMES,
-    PACKED_NAMES,
     RUN_NAMES,
-    STEP_NAMES,
-    columns_of_packed,
-    columns_of_rows,
     derived_of,
     derived_row,
+    epoch_of,
     epoch_row,
     imported_row,
-    packed,
+    packed_row,
     run_of,
 )
 from bench_core.table_file import BadFile
@@ -177,8 +174,8 @@ MIGRATIONS = (
 RUN_COLUMNS = ", ".join(RUN_NAMES)
 IMPORTED_COLUMNS = ", ".join(IMPORTED_NAMES)
 EPOCH_COLUMNS = ", ".join(EPOCH_NAMES)
-STEP_COLUMNS = ", ".join(STEP_NAMES)
-PACKED_COLUMNS = f"count, {', '.join(PACKED_NAMES)}"
+STEP_COLUMNS = ", ".join(LISTS)
+PACKED_COLUMNS = f"count, {', '.join(FIELDS)}"
 DERIVED_COLUMNS = f"evaluation, formula, {', '.join(DERIVED_NAMES)}"
 REPEAT = "json_extract(spec, '$.measurement.repeat')"
 PROTOCOL = "json_extract(spec, '$.measurement.protocol')"
@@ -605,8 +602,8 @@ class Store:
             ),
         )
         self._execute_many(
-            f"INSERT INTO new_packed_epochs VALUES (?, ?{', ?' * len(PACKED_NAMES)})",
-            ((at, len(one.epochs), *packed(one.epochs)) for at, one in numbered if one.epochs),
+            f"INSERT INTO new_packed_epochs VALUES (?, ?{', ?' * len(FIELDS)})",
+            ((at, len(one.epochs), *packed_row(one.epochs)) for at, one in numbered if one.epochs),
         )
         for evaluation in (False, True):
             measured = measure_all(((one.run, one.epochs) for _, one in numbered), evaluation)
@@ -792,24 +789,30 @@ class Store:
         The times of single steps are what an inference run consists of; those of a training run
         are left out unless `steps`.
         """
-        return {number: list(self.epoch_columns(number, steps=steps)) for number in numbers}
+        return {number: list(self._epochs(number, steps)) for number in numbers}
 
-    def epoch_columns(self, number: int, *, steps: bool = False) -> EpochColumns:
-        """The epochs of a run as they stand in the table; `steps` as for `epochs`."""
+    def epoch_columns(self, number: int) -> EpochColumns:
+        """The epochs of a run as columns, without the single steps of a training run."""
+        found = self._epochs(number, steps=False)
+        if isinstance(found, EpochColumns):
+            return found
+        columns = packed(found)
+        return EpochColumns(len(found), lambda: columns)
+
+    def _epochs(self, number: int, steps: bool) -> Sequence[Epoch]:
         of_import = self._execute(
             f"SELECT {PACKED_COLUMNS} FROM packed_epochs WHERE run_number = ?", (number,)
         ).fetchone()
         if of_import:
             count, *values = of_import
-            columns = columns_of_packed(count, values)
+            columns = dict(zip(FIELDS, values, strict=True))
             return EpochColumns(count, lambda: columns)
         with_steps = steps or self._is_inference(number)
-        names = (*EPOCH_NAMES, *(STEP_NAMES if with_steps else ()))
+        names = (*EPOCH_NAMES, *(LISTS if with_steps else ()))
         rows = self._execute(
             f"SELECT {', '.join(names)} FROM epochs WHERE run_number = ? ORDER BY epoch", (number,)
-        ).fetchall()
-        columns = columns_of_rows(names, rows)
-        return EpochColumns(len(rows), lambda: columns)
+        )
+        return [epoch_of(names, row) for row in rows]
 
     def _is_inference(self, number: int) -> bool:
         row = self._execute(

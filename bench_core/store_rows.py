@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain
-from math import isnan, nan
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from bench_core.epoch_columns import STEPS, Columns, column
+from bench_core.epoch_columns import FIELDS, LISTS, NUMBERS, packed
 from bench_core.events import Activity, Aftermath, CompileWindow, Environment, Epoch, Prepared
 from bench_core.measured import Derived
 from bench_core.run import Run
@@ -37,17 +35,7 @@ IMPORTED_NAMES = (
     *("started_at", "ended_at", "priming_seconds", "environment", "prepared", "activity"),
     *("aftermath", "round", "protocol_note", "unstated", "source", "stated", "import_id"),
 )
-# Of an epoch, one value each; the windows and the single times are lists.
-NUMBER_NAMES = (
-    *("epoch", "started_at", "wall_seconds", "data_wait_seconds", "compile_seconds", "samples"),
-    *("loss", "evaluation_seconds", "evaluation_compile_seconds", "accuracy"),
-    *("peak_memory_bytes", "peak_reserved_bytes", "foreign_cpu_share"),
-)
-WHOLE_NAMES = ("epoch", "samples", "peak_memory_bytes", "peak_reserved_bytes")
-EPOCH_NAMES = (*NUMBER_NAMES, "compile_windows")
-STEP_NAMES = ("step_seconds", "device_seconds")
-# Of all epochs of an imported run together.
-PACKED_NAMES = (*EPOCH_NAMES, "steps", *STEP_NAMES)
+EPOCH_NAMES = (*NUMBERS, "compile_windows")
 STEADY_NAMES = {
     "steady_first": "first",
     "steady_median_seconds": "median_seconds",
@@ -57,7 +45,6 @@ STEADY_NAMES = {
 }
 DERIVED_NAMES = (*STEADY_NAMES, *(name for name in Derived.__slots__ if name != "steady"))
 _windows = TypeAdapter(tuple[CompileWindow, ...])
-_windows_by_place = TypeAdapter(dict[int, tuple[CompileWindow, ...]])
 # Rows of runs that were read before, by file and number.
 _read: dict[tuple[str, int], tuple[tuple[Any, ...], Run]] = {}
 MOST_READ = 50_000
@@ -101,99 +88,28 @@ def imported_row(run: Run) -> tuple[Any, ...]:
 
 
 def epoch_row(epoch: Epoch) -> tuple[Any, ...]:
-    """The values of EPOCH_NAMES and STEP_NAMES."""
+    """The values of EPOCH_NAMES and LISTS."""
     return (
-        *(getattr(epoch, name) for name in NUMBER_NAMES),
+        *(getattr(epoch, name) for name in NUMBERS),
         _windows.dump_json(epoch.compile_windows).decode(),
-        *(array("d", getattr(epoch, name)).tobytes() for name in STEP_NAMES),
+        *(array("d", getattr(epoch, name)).tobytes() for name in LISTS),
     )
 
 
-def columns_of_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Columns:
-    """Rows of those names as columns; without single steps there are none."""
-    found: dict[str, Sequence[Any]] = dict(zip(names, zip(*rows, strict=True), strict=False))
-    if not found:
-        return {}
-    found["compile_windows"] = [
-        _windows.validate_json(text) if text != "[]" else () for text in found["compile_windows"]
-    ]
-    for name in STEP_NAMES:
-        blobs = found.get(name, (b"",) * len(found["epoch"]))
-        found[name] = [tuple(array("d", blob)) for blob in blobs]
-    return found
+def epoch_of(names: Sequence[str], row: Sequence[Any]) -> Epoch:
+    """The inverse, of the columns that were asked for; without single steps there are none."""
+    fields: dict[str, Any] = dict(zip(names, row, strict=True))
+    text = fields["compile_windows"]
+    fields["compile_windows"] = _windows.validate_json(text) if text != "[]" else ()
+    for name in LISTS:
+        fields[name] = tuple(array("d", fields.get(name, b"")))
+    return Epoch.model_construct(**fields)  # checked when it was written
 
 
-# A column of an imported run is one blob of 8-byte floats; NaN is what is not known.
-
-
-def packed(epochs: Sequence[Epoch]) -> tuple[Any, ...]:
-    """The values of PACKED_NAMES; None for a column of which nothing is known."""
-    numbers = [_packed(column(epochs, name)) for name in NUMBER_NAMES]
-    windows = {at: some for at, some in enumerate(column(epochs, "compile_windows")) if some}
-    steps = column(epochs, "steps")
-    nothing = (nan,) * len(STEPS)
-    return (
-        *numbers,
-        _windows_by_place.dump_json(windows).decode() if windows else None,
-        _packed([*chain.from_iterable(one or nothing for one in steps)]) if any(steps) else None,
-        *(_packed_lists(column(epochs, name)) for name in STEP_NAMES),
-    )
-
-
-def columns_of_packed(count: int, values: Sequence[Any]) -> Columns:
-    """The inverse of `packed`."""
-    of = dict(zip(PACKED_NAMES, values, strict=True))
-    found: dict[str, Sequence[Any]] = {
-        name: _unpacked(of[name], count, whole=name in WHOLE_NAMES) for name in NUMBER_NAMES
-    }
-    windows = _windows_by_place.validate_json(of["compile_windows"] or "{}")
-    found["compile_windows"] = [windows.get(at, ()) for at in range(count)]
-    steps = iter(_unpacked(of["steps"], count * len(STEPS)))
-    found["steps"] = [
-        None if first is None else (int(first), *rest)
-        for first, *rest in zip(*[steps] * len(STEPS), strict=True)
-    ]
-    for name in STEP_NAMES:
-        found[name] = _unpacked_lists(of[name], count)
-    return found
-
-
-def _packed(values: Sequence[float | None]) -> bytes | None:
-    try:
-        return array("d", values).tobytes()  # type: ignore[type-var]  # nearly always all are known
-    except TypeError:
-        if values.count(None) == len(values):
-            return None
-    return array("d", [nan if value is None else value for value in values]).tobytes()
-
-
-def _unpacked(blob: bytes | None, count: int, whole: bool = False) -> list[Any]:
-    if blob is None:
-        return [None] * count
-    values: list[Any] = array("d", blob).tolist()
-    if isnan(sum(values)):
-        values = [None if isnan(value) else value for value in values]
-    if whole:
-        return [None if value is None else int(value) for value in values]
-    return values
-
-
-def _packed_lists(lists: Sequence[Sequence[float]]) -> bytes | None:
-    """How long each is, then all of their values."""
-    if not any(lists):
-        return None
-    return array("d", [*map(len, lists), *chain.from_iterable(lists)]).tobytes()
-
-
-def _unpacked_lists(blob: bytes | None, count: int) -> list[tuple[float, ...]]:
-    if blob is None:
-        return [()] * count
-    values = array("d", blob)
-    found, begin = [], count
-    for length in map(int, values[:count]):
-        found.append(tuple(values[begin : begin + length]))
-        begin += length
-    return found
+def packed_row(epochs: Sequence[Epoch]) -> tuple[Any, ...]:
+    """The values of FIELDS: each field of all epochs of a run."""
+    of = packed(epochs)
+    return tuple(of[name] for name in FIELDS)
 
 
 def derived_row(derived: Derived) -> tuple[Any, ...]:

@@ -77,11 +77,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A row, and of those right below that are like it the text that is not the same, uncut."""
+    """A row, and the lines right below it that begin with the same cells, whose text is `head`."""
 
     first: Row
-    alike: list[str]
-    begins: int = 0  # the line of the first of `alike`; each is one line
+    head: str
+    alike: list[str]  # with their ends; each is a row without quotes
+    begins: int  # the line of the first of them
 
     @property
     def last_line(self) -> int:
@@ -110,15 +111,14 @@ class TableFile:
 
     def rows(self) -> Iterator[Row]:
         """The rows below the header that hold something, all as wide as it. Raises BadFile."""
-        return (block.first for block in self.blocks(0, 0))
+        return (block.first for block in self.blocks(0))
 
-    def blocks(self, same: int, empty: int) -> Iterator[Block]:
-        """`rows`, but those that differ from the one above in their middle only stay text.
+    def blocks(self, same: int) -> Iterator[Block]:
+        """`rows`, but those that begin with the same `same` cells as the one above stay text.
 
-        They begin with the same `same` cells, end in `empty` empty ones and hold no quote. Cutting
-        a row into cells takes longer than all else that is done with it. `cut` makes rows of them;
-        as long as nobody calls it, how many cells they have is not known. Without `same` or `empty`
-        there are none.
+        Cutting a row into cells takes longer than all else that is done with it. `cut` makes rows
+        of them; as long as nobody calls it, how many cells they have is not known. With 0 there are
+        none.
         """
         width = len(self.header)
         nameless = [place for place, name in enumerate(self.header) if not name]
@@ -137,11 +137,9 @@ class TableFile:
                         _fit(cells, width, line)
                     for place in nameless:
                         _check_nameless(cells[place], place, line)
-                    alike: list[str] = []
-                    if same and empty:
-                        head = self.separator.join([*cells[:same], ""])
-                        alike = lines.between(head, self.separator * empty)
-                    yield Block(Row(line, cells), alike, begins)
+                    head = self.separator.join([*cells[:same], ""]) if same else ""
+                    alike = lines.alike(head) if same else []
+                    yield Block(Row(line, cells), head, alike, begins)
                     begins += len(alike)
             except csv.Error as error:
                 raise _bad_csv(error, begins) from None
@@ -150,10 +148,10 @@ class TableFile:
                     f"it cannot be read to its end ({error}); try again", begins
                 ) from None
 
-    def cut(self, block: Block, same: int, empty: int) -> Iterator[Row]:
+    def cut(self, block: Block) -> Iterator[Row]:
         """The rows of a block below its first. Raises BadFile."""
         for line, text in enumerate(block.alike, block.begins):
-            cells = [*block.first.cells[:same], *text.split(self.separator), *[""] * empty]
+            cells = text.rstrip("\r\n").split(self.separator)
             if len(cells) != len(self.header):
                 _fit(cells, len(self.header), line)
             yield Row(line, cells)
@@ -343,7 +341,6 @@ class _Lines:
         self.count = first - 1
         self._lines = iter(lines)
         self._separator = separator
-        self._line = ""
         self._back: str | None = None
         self._inside = False
 
@@ -352,7 +349,7 @@ class _Lines:
 
     def __next__(self) -> str:
         line = next(self._lines) if self._back is None else self._back
-        self._line, self._back = line, None
+        self._back = None
         self.count += 1
         if len(line) > MOST_COLUMNS:
             columns = 1 + _count(line, self._separator, self._inside)
@@ -366,21 +363,12 @@ class _Lines:
             self._inside ^= line.count('"') % 2 == 1
         return line
 
-    def between(self, head: str, tail: str) -> list[str]:
-        """What stands between `head` and `tail` in the next lines, as long as they are like that
-        and without quotes."""
-        tail += self._line[len(self._line.rstrip("\r\n")) :]
-        begin, end = len(head), -len(tail)
-        least = len(head) + len(tail)
+    def alike(self, head: str) -> list[str]:
+        """The next lines, as long as they begin like that and hold no quote."""
         found = []
         for line in self._lines:
-            if (
-                line.startswith(head)
-                and line.endswith(tail)
-                and '"' not in line
-                and len(line) >= least
-            ):
-                found.append(line[begin:end])
+            if line.startswith(head) and '"' not in line:
+                found.append(line)
             else:
                 self._back = line
                 break

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from bench_core.epoch_columns import Columns, EpochColumns
+from bench_core.epoch_columns import EpochColumns, Packed
 from bench_core.measured import Derived, Measured, measure_all
 from bench_core.run import ENDED, Run
 from bench_core.store import RUNS_AT_ONCE, Store, StoreError
@@ -21,7 +21,7 @@ MOST_READ = 2_000
 MOST_KEPT = 50_000
 # By run and import: numbers begin anew in a new file, and a file that was mended comes again.
 Key = tuple[str, str | None]
-_read: dict[Key, Columns] = {}
+_read: dict[Key, Packed] = {}
 _kept: dict[tuple[Key, bool], Measured] = {}
 
 
@@ -74,18 +74,18 @@ def _lazy(store: Store, run: Run, derived: Derived, evaluation: bool) -> Measure
     return Measured(run, epochs, derived, evaluation)
 
 
-def _epochs(path: str, run: Run) -> Columns:
+def _epochs(path: str, run: Run) -> Packed:
     if _key(run) in _read:
         return _read[_key(run)]
     with Store(path) as store:
         return _columns(store, run)
 
 
-def _columns(store: Store, run: Run) -> Columns:
+def _columns(store: Store, run: Run) -> Packed:
     found = store.epoch_columns(run.number)
     if not found:
         raise StoreError(f"run {run.number} was deleted meanwhile: load the page again")
     if len(_read) >= MOST_READ:
         _read.clear()
-    _read[_key(run)] = found.columns
-    return found.columns
+    _read[_key(run)] = found.packed
+    return found.packed

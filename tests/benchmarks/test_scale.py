@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -96,19 +97,21 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with the runs of the large file; what that took is told."""
     folder = tmp_path_factory.mktemp("scale")
     large, small = (written(folder / f"{runs}.csv", runs) for runs in (RUNS, RUNS // 10))
-    # By turns, and the best of each: other programs only ever take time.
-    pandas = [in_a_process(BY_PANDAS, large, folder / "pandas")]
-    ours = [in_a_process(TAKEN_IN, large, folder / "first")]
-    pandas.append(in_a_process(BY_PANDAS, large, folder / "pandas"))
-    ours.append(in_a_process(TAKEN_IN, large, folder / "second"))
-    tenth = min(in_a_process(TAKEN_IN, small, folder / f"tenth{turn}")[0] for turn in (1, 2))
-    by_pandas, taken = min(pandas)[0], min(ours)[0]
-    peak, rows = max(peak for _, peak, _ in ours), ours[0][2]
-    growth = (taken / rows) / (tenth / (rows // 10))
+    # By turns, as a machine is not equally fast all the time.
+    turns = [
+        (
+            in_a_process(BY_PANDAS, large, folder / "pandas")[0],
+            *in_a_process(TAKEN_IN, large, folder / f"turn {turn}"),
+        )
+        for turn in (1, 2, 3)
+    ]
+    by_pandas, taken, peak, rows = sorted(turns, key=lambda turn: turn[1] / turn[0])[1]
+    tenth = median(in_a_process(TAKEN_IN, small, folder / f"tenth {turn}")[0] for turn in (1, 2, 3))
+    growth = (median(turn[1] for turn in turns) / rows) / (tenth / (rows // 10))
     print(
         f"\n{rows:,} epochs of {RUNS:,} runs, {large.stat().st_size / 1e6:.0f} MB: pandas reads "
         f"them in {by_pandas:.1f} s, we take them in in {taken:.1f} s ({taken / by_pandas:.2f} "
-        f"times; goal 3) with {peak / 1e6:.0f} MB at most (goal 1500)"
+        f"times, the median of three turns; goal 3) with {peak / 1e6:.0f} MB at most (goal 1500)"
         f"\na tenth of them takes {tenth:.2f} s: a row of the whole costs {growth:.2f} times as "
         "much (goal: no more)"
     )
@@ -116,7 +119,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert SCALE < 1 or taken <= 3 * by_pandas
     assert SCALE < 1 or peak < 1.5e9
     assert SCALE < 1 or growth < 1.25  # the clock's own scatter
-    return folder / "second"
+    return folder / "turn 3"
 
 
 def test_a_worker_writes_while_a_million_epochs_come_in(data: Path) -> None:
