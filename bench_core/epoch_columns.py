@@ -16,6 +16,7 @@ from math import isnan, nan
 from operator import attrgetter
 from typing import Any, overload
 
+import numpy as np
 from pydantic import TypeAdapter
 
 from bench_core.events import CompileWindow, Epoch, StepSummary
@@ -96,6 +97,14 @@ def column(epochs: Sequence[Epoch], name: str) -> list[Any]:
     return [getattr(epoch, name) for epoch in epochs]
 
 
+def numbers(epochs: Sequence[Epoch], name: str) -> np.ndarray:
+    """`column` of a field of one number, for arithmetic: NaN where it is not known."""
+    if not isinstance(epochs, EpochColumns):
+        return np.array([getattr(epoch, name) for epoch in epochs], dtype=float)  # None is NaN
+    blob = epochs.packed[name]
+    return np.frombuffer(blob) if isinstance(blob, bytes) else np.full(len(epochs), nan)
+
+
 def packed(epochs: Sequence[Epoch]) -> Packed:
     if isinstance(epochs, EpochColumns):
         return epochs.packed
@@ -103,7 +112,7 @@ def packed(epochs: Sequence[Epoch]) -> Packed:
     steps = column(epochs, "steps")
     return {
         **{name: _packed_numbers(column(epochs, name)) for name in NUMBERS},
-        "compile_windows": _packed_windows(windows),
+        "compile_windows": packed_windows(windows),
         "steps": _packed_numbers([*chain.from_iterable(one or UNKNOWN_STEPS for one in steps)])
         if any(steps)
         else None,
@@ -113,6 +122,8 @@ def packed(epochs: Sequence[Epoch]) -> Packed:
 
 def joined(parts: Sequence[Sequence[Epoch]]) -> Sequence[Epoch]:
     """The epochs of all parts, in their order."""
+    if len(parts) == 1 and isinstance(parts[0], EpochColumns):
+        return parts[0]
     if not any(isinstance(part, EpochColumns) for part in parts):
         return list(chain.from_iterable(parts))
     found = [(len(part), packed(part)) for part in parts]
@@ -127,7 +138,7 @@ def joined(parts: Sequence[Sequence[Epoch]]) -> Sequence[Epoch]:
         else:
             values = [*chain.from_iterable(column(part, name) for part in parts)]
             if name == "compile_windows":
-                whole[name] = _packed_windows(dict(enumerate(values)))
+                whole[name] = packed_windows(dict(enumerate(values)))
             else:
                 whole[name] = _packed_lists(values)
     return EpochColumns(sum(count for count, _ in found), lambda: whole)
@@ -146,7 +157,7 @@ def _packed_numbers(values: list[Any]) -> bytes | None:
     return array("d", [nan if value is None else value for value in values]).tobytes()
 
 
-def _packed_windows(windows: dict[int, tuple[CompileWindow, ...]]) -> str | None:
+def packed_windows(windows: dict[int, tuple[CompileWindow, ...]]) -> str | None:
     some = {at: of_epoch for at, of_epoch in windows.items() if of_epoch}
     return _windows.dump_json(some).decode() if some else None
 

@@ -10,10 +10,11 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+
+import numpy as np
 
 from bench_core import stats
-from bench_core.epoch_columns import EpochColumns, column
+from bench_core.epoch_columns import EpochColumns, column, numbers
 from bench_core.events import Epoch, Finding, Parity
 from bench_core.run import Run
 from bench_core.spec import Cache, Variant
@@ -92,12 +93,12 @@ class Measured:
     @cached_property
     def series_seconds(self) -> list[float]:
         """Wall seconds of each epoch, or latency of each iteration."""
-        return _series(self.run, self.epochs, self.evaluation)
+        return _series(self.run, self.epochs, self.evaluation).tolist()
 
     @cached_property
     def series_compile_seconds(self) -> list[float]:
         """Seconds inside the compiler in each epoch or iteration."""
-        return _series_compile(self.run, self.epochs, self.evaluation)
+        return _series_compile(self.run, self.epochs, self.evaluation).tolist()
 
     @property
     def steady_seconds(self) -> list[float]:
@@ -174,32 +175,33 @@ def _derived(
     excess = None
     if steady.first is not None:
         excess = stats.startup_excess(series.seconds, steady) + before
-    peaks = [peak for peak in column(epochs, "peak_memory_bytes") if peak is not None]
+    peaks = numbers(epochs, "peak_memory_bytes")
+    peaks = peaks[~np.isnan(peaks)]
     return Derived(
         steady,
         excess,
         epochs=len(epochs),
         count=len(series.seconds),
-        first_seconds=series.seconds[0] + before if len(series.seconds) else None,
-        compile_seconds=math.fsum(column(epochs, "compile_seconds")),
-        peak_memory_bytes=max(peaks, default=None),
-        tested=any(column(epochs, "evaluation_seconds")),
+        first_seconds=float(series.seconds[0]) + before if len(series.seconds) else None,
+        compile_seconds=math.fsum(numbers(epochs, "compile_seconds")),
+        peak_memory_bytes=int(peaks.max()) if len(peaks) else None,
+        tested=bool(np.nan_to_num(numbers(epochs, "evaluation_seconds")).any()),
     )
 
 
-def _series(run: Run, epochs: Sequence[Epoch], evaluation: bool) -> list[float]:
+def _series(run: Run, epochs: Sequence[Epoch], evaluation: bool) -> np.ndarray:
     if run.spec.workload.unit == "iteration":
-        return list(chain.from_iterable(column(epochs, "step_seconds")))
-    seconds = column(epochs, "wall_seconds")
-    return _sums(seconds, column(epochs, "evaluation_seconds")) if evaluation else list(seconds)
+        return np.array([*chain.from_iterable(column(epochs, "step_seconds"))])
+    seconds = numbers(epochs, "wall_seconds")
+    return seconds + np.nan_to_num(numbers(epochs, "evaluation_seconds")) if evaluation else seconds
 
 
-def _series_compile(run: Run, epochs: Sequence[Epoch], evaluation: bool) -> list[float]:
+def _series_compile(run: Run, epochs: Sequence[Epoch], evaluation: bool) -> np.ndarray:
     if run.spec.workload.unit == "epoch":
-        seconds = column(epochs, "compile_seconds")
+        seconds = numbers(epochs, "compile_seconds")
         if not evaluation:
-            return list(seconds)
-        return _sums(seconds, column(epochs, "evaluation_compile_seconds"))
+            return seconds
+        return seconds + np.nan_to_num(numbers(epochs, "evaluation_compile_seconds"))
     found: list[float] = []
     for steps, windows in zip(
         column(epochs, "step_seconds"), column(epochs, "compile_windows"), strict=True
@@ -208,11 +210,7 @@ def _series_compile(run: Run, epochs: Sequence[Epoch], evaluation: bool) -> list
         for window in windows:
             here[window.iteration or 0] += window.seconds
         found += here
-    return found
-
-
-def _sums(seconds: Sequence[float], more: Sequence[Any]) -> list[float]:
-    return [one + (other or 0.0) for one, other in zip(seconds, more, strict=True)]
+    return np.array(found)
 
 
 def _execution_seconds(run: Run) -> float:

@@ -66,8 +66,8 @@ def epoch_reader(at: Places, number: Callable[[str], float]) -> Callable[[Cells,
             fields["step_seconds"] = ()
             if summary := values(cells, summary_plan):
                 fields["steps"] = made(StepSummary, summary, SUMMARY_COLUMNS)
-        if windows_at is not None and (cell := cells[windows_at]) not in ("", "[]"):
-            fields["compile_windows"] = _windows(cell, len(fields["step_seconds"]))
+        if windows_at is not None:
+            fields["compile_windows"] = windows_of(cells[windows_at], len(fields["step_seconds"]))
         return made(Epoch, fields, COLUMNS)
 
     return read_epoch
@@ -91,8 +91,10 @@ def _latencies(column: str, cell: str) -> tuple[float, ...]:
     return tuple(map(float, seconds))
 
 
-def _windows(cell: str, iterations: int) -> tuple[CompileWindow, ...]:
-    """In inference a window names one of the block's iterations."""
+def windows_of(cell: str, iterations: int) -> tuple[CompileWindow, ...]:
+    """In inference a window names one of the block's iterations. Raises BadCell."""
+    if cell in ("", "[]"):
+        return ()
     try:
         found = tuple(CompileWindow(**window) for window in from_json(cell))
         for window in found:

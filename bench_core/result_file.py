@@ -103,7 +103,11 @@ def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
 def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
     """Yield the file's runs in its order, read as they are asked for. Raises BadFile."""
     at = _places(table.header)
-    run_of, add_row = _run_reader(table, at), _row_adder(table, at)
+    check_row, add_epoch, run_of = (
+        _row_checker(table, at),
+        _epoch_adder(table, at),
+        _run_reader(table, at),
+    )
     run_at, facts = at["run_id"], len(table.header) - len(BEFORE_FACTS)
     last_lines: dict[str, int] = {}
     for run_id, blocks_of_run in groupby(blocks(table), lambda block: block.first.cells[run_at]):
@@ -124,12 +128,13 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
             _check_id("run_id", run_id)
             for block in chain((first_block,), blocks_of_run):
                 row = block.first
-                add_row(run, row)
+                check_row(run, row)
                 if epochs := epochs_of(block, facts, run.count + 1):
                     run.add(epochs)
-                else:
-                    for row in table.cut(block):
-                        add_row(run, row)
+                    continue
+                for row in (block.first, *table.cut(block)):
+                    check_row(run, row)
+                    add_epoch(run, row)
             last_lines[run_id] = block.last_line
             row = first  # what is wrong from here on is of the whole run
             yield run_of(run.cells, run.line, joined(run.epochs))
@@ -152,26 +157,33 @@ class _Rows:
         self.count += len(epochs)
 
 
-def _row_adder(table: TableFile, at: Places) -> Callable[[_Rows, Row], None]:
-    """What takes one row into its run. Raises BadCell."""
-    epoch_of = epoch_reader(at, table.number)
+def _row_checker(table: TableFile, at: Places) -> Callable[[_Rows, Row], None]:
+    """What holds a row against its run, and takes the facts that stand on it. Raises BadCell."""
     identity_of = _cells_at([at[name] for name in IDENTITY])
     facts_of = _cells_at([at[name] for name in FACT_COLUMNS if name in at])
     nothing = facts_of([""] * len(table.header))
-    epoch_at = at["epoch"]
 
-    def add_row(run: _Rows, row: Row) -> None:
+    def check_row(run: _Rows, row: Row) -> None:
         if identity_of(row.cells) != identity_of(run.cells):
             _raise_other(row.cells, run.cells, at, run.line)
         told = facts_of(row.cells)
         if told != nothing and told != facts_of(run.cells):
             _merge(row.cells, run.cells, at)
+
+    return check_row
+
+
+def _epoch_adder(table: TableFile, at: Places) -> Callable[[_Rows, Row], None]:
+    """What takes a row's epoch into its run, if it has one. Raises BadCell."""
+    epoch_of, epoch_at = epoch_reader(at, table.number), at["epoch"]
+
+    def add_epoch(run: _Rows, row: Row) -> None:
         if row.cells[epoch_at]:
             run.add((epoch_of(row.cells, run.count + 1),))
         else:
             _check_no_epoch(row.cells, at)
 
-    return add_row
+    return add_epoch
 
 
 def _places(header: Sequence[str]) -> Places:
@@ -301,7 +313,10 @@ def _part_reader(
     def make(cells: tuple[str, ...]) -> Frozen | None:
         return made(kind, values(cells, own_plan), columns) if any(cells) else None
 
-    return lambda cells: tuple(cells[place] for place in places), make
+    cells_of = (
+        itemgetter(*places) if len(places) > 1 else lambda cells: tuple(cells[at] for at in places)
+    )
+    return cells_of, make
 
 
 def _check_id(column: str, cell: str) -> None:

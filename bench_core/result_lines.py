@@ -14,11 +14,12 @@ from collections.abc import Iterator
 import numpy as np
 from pydantic_core import from_json
 
-from bench_core.epoch_columns import FIELDS, NUMBERS, EpochColumns, Packed
+from bench_core.epoch_columns import FIELDS, NUMBERS, EpochColumns, Packed, packed_windows
 from bench_core.events import Epoch
-from bench_core.result_cells import LARGEST_NUMBER, LARGEST_WHOLE
+from bench_core.result_cells import LARGEST_NUMBER, LARGEST_WHOLE, BadCell
 from bench_core.result_csv import EPOCH_COLUMNS, EPOCH_NAMES, IDENTITY, STEP_COLUMNS
-from bench_core.table_file import Block, TableFile
+from bench_core.result_epochs import windows_of
+from bench_core.table_file import Block, Row, TableFile
 
 SEPARATOR = ","
 BEFORE_FACTS = (*IDENTITY, *EPOCH_COLUMNS)
@@ -31,9 +32,8 @@ KNOWN = [
     for name in NUMBERS
     if Epoch.model_fields[name].is_required() and name != "loss"
 ]
-# JSON's words, blanks and mappings, numbers below 0, what is left of a line that was not alike.
-# All of them are rare, and looked at one by one.
-NOT_OURS = (*"ntfNI {\r\n", ",-")
+# A letter of each of JSON's words, a blank, a number below 0: rare, and looked at one by one.
+NOT_OURS = ("u", "a", "y", " ", ",-")  # true and null, false and NaN, Infinity
 
 
 def blocks(table: TableFile) -> Iterator[Block]:
@@ -43,10 +43,10 @@ def blocks(table: TableFile) -> Iterator[Block]:
 
 
 def epochs_of(block: Block, facts: int, first_epoch: int) -> EpochColumns | None:
-    """The training epochs of the lines below a block's first row, numbered from `first_epoch` on.
+    """The training epochs of a block's rows, numbered from `first_epoch` on.
 
-    `facts` is how many cells at the end of a line have to be empty. None where a line needs care,
-    or where there is none.
+    `facts` is how many cells at the end of each line have to be empty. None where a row needs care,
+    or where there is only one.
     """
     if not block.alike:
         return None
@@ -56,20 +56,19 @@ def epochs_of(block: Block, facts: int, first_epoch: int) -> EpochColumns | None
     empty = len(line) - len(line.rstrip(SEPARATOR))
     width = len(EPOCH_COLUMNS) - (empty - facts)
     tail = SEPARATOR * empty + end
-    text = "".join(block.alike)
-    text += "" if text.endswith(end) else end  # of the last line of a file
-    if width > len(EPOCH_COLUMNS) or not text.endswith(tail):
-        return None
-    text = text[len(block.head) : len(text) - len(tail)].replace(tail + block.head, SEPARATOR)
+    begin, stop = len(block.head), -len(tail)
+    first, windows = _first(block.first, width)
+    middles = [one[begin:stop] for one in block.alike if one.endswith(tail)]
+    text = SEPARATOR.join([first, *middles])
     if any(one in text for one in NOT_OURS):
         return None
     # Numbers, and `[]` for no windows: with a word for "not known" it is a list in JSON, whose
     # reader is five times as fast as `float`, exact, and takes no spelling of a number but the one.
-    for gap in sorted({*re.findall(",{2,}", line[len(block.head) : len(line) - empty])}, key=len)[
-        ::-1
-    ]:
-        text = text.replace(gap, SEPARATOR.join(["", *["NaN"] * (len(gap) - 1), ""]))
-    count = len(block.alike)
+    gaps = {*re.findall(",{2,}", line[begin : len(line) - empty])}
+    for gap in sorted(gaps, key=len, reverse=True):
+        # Of many short pieces faster than `replace`.
+        text = SEPARATOR.join(["", *["NaN"] * (len(gap) - 1), ""]).join(text.split(gap))
+    count = 1 + len(block.alike)
     try:
         cells = from_json(f"[{text}]")
         if len(cells) != width * count or cells[WINDOWS_AT::width].count([]) < count:
@@ -79,7 +78,26 @@ def epochs_of(block: Block, facts: int, first_epoch: int) -> EpochColumns | None
     except (ValueError, TypeError, OverflowError):
         return None
     found = _packed(np.ascontiguousarray(table), first_epoch)
-    return EpochColumns(count, lambda: found) if found else None
+    if found is None:
+        return None
+    of_all = {**found, "compile_windows": windows}
+    return EpochColumns(count, lambda: of_all)
+
+
+def _first(row: Row, width: int) -> tuple[str, str | None]:
+    """The cells of an epoch as text, as far as the other lines have them, and its windows packed.
+
+    A cell beyond them is kept, which makes the row too long.
+    """
+    cells = row.cells[len(IDENTITY) : len(BEFORE_FACTS)]
+    while len(cells) > width and not cells[-1]:
+        cells.pop()
+    try:
+        windows = windows_of(cells[WINDOWS_AT], 0)
+    except BadCell:
+        return "", None
+    cells[WINDOWS_AT] = "[]"
+    return SEPARATOR.join(cells), packed_windows({0: windows})
 
 
 def _packed(table: np.ndarray, first_epoch: int) -> Packed | None:

@@ -597,7 +597,7 @@ class Store:
         self._execute_many(
             f"INSERT INTO new_runs VALUES (?, ?{marks})",
             (
-                (at, max(1, len(one.epochs)), *imported_row(replace(one.run, import_id=record.id)))
+                (at, max(1, len(one.epochs)), *imported_row(one.run, record.id))
                 for at, one in numbered
             ),
         )

@@ -80,9 +80,9 @@ def _part(kind: type[Frozen], line: str) -> Frozen:
     return kind.from_json(line)
 
 
-def imported_row(run: Run) -> tuple[Any, ...]:
+def imported_row(run: Run, import_id: str) -> tuple[Any, ...]:
     """The values of IMPORTED_NAMES."""
-    values = [getattr(run, name) for name in IMPORTED_NAMES]
+    values = [getattr(run, name) for name in IMPORTED_NAMES[:-1]] + [import_id]
     values[IMPORTED_NAMES.index("unstated")] = json.dumps(run.unstated)
     return tuple(one.to_json() if isinstance(one, Frozen) else one for one in values)
 
