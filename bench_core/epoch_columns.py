@@ -101,12 +101,12 @@ def numbers(epochs: Sequence[Epoch], name: str) -> np.ndarray:
     """`column` of a field of one number, for arithmetic: NaN where it is not known."""
     if not isinstance(epochs, EpochColumns):
         return np.array([getattr(epoch, name) for epoch in epochs], dtype=float)  # None is NaN
-    blob = epochs.packed[name]
+    blob = epochs.packed[name] if epochs else None
     return np.frombuffer(blob) if isinstance(blob, bytes) else np.full(len(epochs), nan)
 
 
 def packed(epochs: Sequence[Epoch]) -> Packed:
-    if isinstance(epochs, EpochColumns):
+    if isinstance(epochs, EpochColumns) and epochs:
         return epochs.packed
     windows = {at: epoch.compile_windows for at, epoch in enumerate(epochs)}
     steps = column(epochs, "steps")

@@ -123,6 +123,5 @@ def derived_row(derived: Derived) -> tuple[Any, ...]:
 
 
 def derived_of(row: Sequence[Any]) -> Derived:
-    fields = dict(zip(DERIVED_NAMES[len(STEADY_NAMES) :], row[len(STEADY_NAMES) :], strict=True))
-    fields["tested"] = bool(fields["tested"])
-    return Derived(SteadyState(*row[: len(STEADY_NAMES)]), **fields)
+    steady, tested = SteadyState(*row[: len(STEADY_NAMES)]), bool(row[-1])
+    return Derived(steady, *row[len(STEADY_NAMES) : -1], tested=tested)  # type: ignore[misc]

@@ -208,8 +208,7 @@ if of_functions:
         "A steady call of compiled code against one of eager code. The article wrote "
         "torch.\\_dynamo.optimize: the old spelling of torch.compile."
     )
-if side_by_side:
-    machines_section(side_by_side, machines, VIEW_ONLY)
+above = st.container()
 # Only what is shown has its intervals and doubts computed, and its epochs read.
 sheets = -(-len(pairs) // PAIRS_A_PAGE)
 first_shown = 0
@@ -220,6 +219,9 @@ with Store() as store:
     for pair in (chosen, *shown):
         read_epochs(store, (*pair.baseline.runs, *pair.candidate.runs))
 clicked = latency.arms_table(chosen, pairs) if one_workload else comparison_table(shown, machines)
+if side_by_side:
+    with above:  # above the table, but drawn after it, which need not wait for a chart
+        machines_section(side_by_side, machines, VIEW_ONLY)
 if clicked is not None:
     chosen = (pairs if one_workload else shown)[clicked]
     put_into_address("pair", pair_id(chosen))

@@ -30,9 +30,9 @@ def measured_runs(store: Store, runs: Sequence[Run], evaluation: bool = False) -
     if len(_kept) > MOST_KEPT:
         _kept.clear()
     found = {
-        run.id: _of(run, _kept[_key(run), evaluation])
+        run.id: known if known.run is run else replace(known, run=run)  # with another label
         for run in runs
-        if (_key(run), evaluation) in _kept and run.status in ENDED
+        if run.status in ENDED and (known := _kept.get((_key(run), evaluation)))
     }
     new = [run for run in runs if run.id not in found]
     derived = store.derived([run.number for run in new], evaluation)
@@ -64,19 +64,14 @@ def _key(run: Run) -> Key:
     return run.id, run.import_id
 
 
-def _of(run: Run, known: Measured) -> Measured:
-    """A run's label may be another one than it was."""
-    return known if known.run is run else replace(known, run=run)
-
-
 def _lazy(store: Store, run: Run, derived: Derived, evaluation: bool) -> Measured:
     epochs = EpochColumns(derived.epochs, partial(_epochs, str(store.path), run))
     return Measured(run, epochs, derived, evaluation)
 
 
 def _epochs(path: str, run: Run) -> Packed:
-    if _key(run) in _read:
-        return _read[_key(run)]
+    if known := _read.get(_key(run)):
+        return known
     with Store(path) as store:
         return _columns(store, run)
 
