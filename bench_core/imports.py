@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bench_core import columns_csv, foreign_csv, minimal_csv, result_file, step_file
+from bench_core import columns_csv, dynamo_csv, minimal_csv, result_file, step_file, timm_csv
 from bench_core.column_roles import is_time
 from bench_core.imported import (
     Answers,
@@ -28,7 +28,12 @@ from bench_core.table_file import BadFile, TableFile
 from bench_core.units import counted
 
 # Schemas with columns of their own; the first one that a file has the columns of is taken.
-NAMED: tuple[Family, ...] = (result_file.FAMILY, minimal_csv.FAMILY, *foreign_csv.FAMILIES)
+NAMED: tuple[Family, ...] = (
+    result_file.FAMILY,
+    minimal_csv.FAMILY,
+    timm_csv.FAMILY,
+    dynamo_csv.FAMILY,
+)
 # At last any table with a column of times.
 FAMILIES = (*NAMED, columns_csv.FAMILY)
 MACHINE = "machine:"

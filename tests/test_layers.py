@@ -50,7 +50,7 @@ LAYERS = (
     {"minimal_run"},
     {"result_csv", "minimal_csv", "foreign_run", "diagnosis", "claims"},
     {"result_cells", "timm_csv", "dynamo_csv", "column_questions"},
-    {"foreign_csv", "columns_csv", "result_epochs", "step_file"},
+    {"columns_csv", "result_epochs", "step_file"},
     {"result_lines"},
     {"result_file"},
     {"imports", "machines"},
@@ -93,7 +93,7 @@ HOMES = {
     "torchvision": ("bench_core/measuring/",),
 }
 # 1.6 s and 0.5 s to import: inside the function that needs them, except where tables are read.
-NOT_AT_THE_TOP = {"scipy": (), "pandas": ("bench_core/foreign_csv.py", *DRAWING)}
+NOT_AT_THE_TOP = {"scipy": (), "pandas": tuple(DRAWING)}
 
 
 def sources() -> list[str]:
