@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from bench_core.column_roles import (
     BESIDES,
-    IGNORE,
     MIDDLES,
     MOST_VALUES,
     ROLES,
@@ -26,8 +25,9 @@ from bench_core.column_roles import (
     unit_in,
 )
 from bench_core.file_words import Fact, facts_of
-from bench_core.foreign_run import NOT_STATED, question
-from bench_core.imported import Answers, Question, settled
+from bench_core.foreign_run import question
+from bench_core.imported import IGNORE, Answers, Question, settled
+from bench_core.run import NOT_STATED
 from bench_core.table_file import BadFile, TableFile
 from bench_core.variant_words import plainly, suggestion
 

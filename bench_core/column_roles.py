@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from bench_core.device_names import device_of
 from bench_core.file_words import PRECISIONS, TASKS, Fact
+from bench_core.imported import IGNORE
 from bench_core.spec import Workload
 from bench_core.table_file import TableFile, not_known, shortened
 
-IGNORE = "ignore"
 TIMES = {"time": None, "infer_time": "infer", "train_time": "train"}
 # What a column may hold beside the fields of the workload. `case` tells rows apart by a fact that
 # is none of these: it goes into the model's name.

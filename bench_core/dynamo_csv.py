@@ -15,7 +15,6 @@ from typing import Any
 from bench_core.events import Activity
 from bench_core.file_words import PRECISIONS, Fact
 from bench_core.foreign_run import (
-    NOT_STATED,
     Cells,
     ForeignRuns,
     cells_of,
@@ -25,6 +24,7 @@ from bench_core.foreign_run import (
     variant_of,
 )
 from bench_core.imported import Answers, Family, ImportedRun, Question, settled
+from bench_core.run import NOT_STATED
 from bench_core.source import STEP_IS_EPOCH, Stated
 from bench_core.spec import Variant
 from bench_core.table_file import BadFile, TableFile

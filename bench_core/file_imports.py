@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench_core import imports, step_file
-from bench_core.imported import Answers, Question
+from bench_core.imported import IGNORE, Answers, Question
 from bench_core.store import Store
 from bench_core.table_file import BadFile, TableFile, open_table
 from bench_core.units import count_text, counted
 
 State = Literal["imported", "ready", "known", "refused"]
-# A file that says nothing of this is not held up by it, and it needs no words.
-PLAIN_ROLES = ("ignore",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,7 @@ def _brought(
     taken = tuple(
         question
         for question in look.questions
-        if not answers.get(question.key) and question.suggestion not in PLAIN_ROLES
+        if not answers.get(question.key) and question.suggestion != IGNORE
     )
     machines = tuple(dict.fromkeys(label for _, label in look.machines))
     facts = (look.family, look.rows, look.new, look.known, machines, taken)

@@ -19,7 +19,7 @@ from bench_core.events import Activity, Environment
 from bench_core.file_words import Fact
 from bench_core.imported import ImportedRun, Question, machine_id_of
 from bench_core.minimal_run import cache_inferred, unstated_of
-from bench_core.run import Run
+from bench_core.run import NOT_STATED, Run
 from bench_core.source import Source, Stated
 from bench_core.spec import (
     FOREIGN_MODEL,
@@ -34,7 +34,6 @@ from bench_core.spec import (
 from bench_core.table_file import BadFile, Row, TableFile, not_known, shortened
 from bench_core.variant_words import variant_named
 
-NOT_STATED = "not stated"
 # Nothing that a run takes or holds comes near it, in seconds or in bytes.
 LARGEST_SECONDS, LARGEST_BYTES = 1e7, 1e15
 # What can be asked of a whole file, in this order: the text, and all that may be said.

@@ -16,6 +16,8 @@ from bench_core.table_file import BadFile, TableFile
 
 # What a person (or the command line's --set) said, by the key of the question.
 Answers = Mapping[str, str]
+# The answer of a column that is left out.
+IGNORE = "ignore"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from bench_core.geomeans import Place
 from bench_core.machines import (
     MANY,
     NOT_MEASURED,
-    NOT_STATED,
     Across,
     Contender,
     Row,
@@ -19,6 +18,7 @@ from bench_core.machines import (
     fastest,
 )
 from bench_core.measured import PLAIN_VALUES
+from bench_core.run import NOT_STATED
 from bench_core.stats import RUNS_FOR_A_VERDICT, Speedup
 from bench_core.units import count_text, counted, interval_text, percent_text, ratio_text
 

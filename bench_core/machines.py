@@ -16,11 +16,10 @@ from bench_core.comparison import Comparison
 from bench_core.geomeans import Means, Place, by_machine, place_names, shared_by, workload_key
 from bench_core.measured import Arm, Measured
 from bench_core.pairing import USUAL, Cause, Comparisons, LeftOut, setting_of
-from bench_core.run import Run
+from bench_core.run import NOT_STATED, Run
 from bench_core.spec import Workload
 
 NOT_MEASURED = "not measured"
-NOT_STATED = "not stated"
 # What an empty cell says of a run that was left out, where it is not how the run ended.
 SHORT_REASONS: Mapping[Cause, str] = {
     "no steady state": "no steady state",

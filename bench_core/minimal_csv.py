@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench_core.device_names import device_of, is_name, short_name
-from bench_core.imported import Answers, Family, ImportedRun, Question, settled
+from bench_core.imported import IGNORE, Answers, Family, ImportedRun, Question, settled
 from bench_core.minimal_cells import (
     FAILED,
     NEEDED,
@@ -29,7 +29,6 @@ from bench_core.spec import SpecError, Variant
 from bench_core.table_file import BadFile, Row, TableFile, not_known, shortened
 from bench_core.variant_words import plainly, suggestion, variant_named
 
-IGNORE = "ignore"
 # More than these are another kind of file, or a wrong column.
 MOST_ASKED = 20
 MOST_ROWS = 1_000_000

@@ -17,7 +17,7 @@ from typing import Literal
 
 from bench_core.comparison import EAGER, Comparison
 from bench_core.measured import Arm, Measured
-from bench_core.run import Run
+from bench_core.run import NOT_STATED, Run
 from bench_core.spec import COMPILES, Experiment, RunSpec, Variant, Workload
 from bench_core.stats import RUNS_FOR_A_VERDICT, ScipyMissing
 from bench_core.units import seconds_text
@@ -29,7 +29,6 @@ FOLLOWS = {
     "threads": ("threads in use",),
     "model": ("parameters", "model file"),
 }
-NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from bench_core.events import (
     Phase,
     Prepared,
 )
-from bench_core.imported import Answers, Family, ImportedRun, Question
+from bench_core.imported import IGNORE, Answers, Family, ImportedRun, Question
 from bench_core.result_cells import (
     BadCell,
     Cells,
@@ -97,7 +97,7 @@ def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
         return ()
     shown = ", ".join(strange[:5]) + (", ..." if len(strange) > 5 else "")
     text = f"{table.name} has columns that this dashboard does not know: {shown}. Leave them out?"
-    return (Question("columns", text, "ignore", ("ignore",)),)
+    return (Question("columns", text, IGNORE, (IGNORE,)),)
 
 
 def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:

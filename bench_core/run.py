@@ -11,6 +11,8 @@ from bench_core.spec import RunSpec
 
 Status = Literal["queued", "running", "done", "stopped", "interrupted", "failed"]
 ENDED: tuple[Status, ...] = ("done", "stopped", "interrupted", "failed")
+# In the place of a fact of `Run.unstated`, wherever people read or choose it.
+NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bench_core.file_words import Fact, facts_of
 from bench_core.foreign_run import (
-    NOT_STATED,
     Cells,
     ForeignRuns,
     cells_of,
@@ -22,6 +21,7 @@ from bench_core.foreign_run import (
     variant_of,
 )
 from bench_core.imported import Answers, Family, ImportedRun, Question, settled
+from bench_core.run import NOT_STATED
 from bench_core.source import STEP_IS_EPOCH, Stated
 from bench_core.spec import Task
 from bench_core.table_file import BadFile, TableFile

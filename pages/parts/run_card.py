@@ -17,8 +17,7 @@ from bench_core.figures import Line, epoch_seconds
 from bench_core.imports import FAMILIES
 from bench_core.inference_tables import MADE_BY
 from bench_core.measured import Arm, Measured
-from bench_core.pairing import NOT_STATED
-from bench_core.run import Run
+from bench_core.run import NOT_STATED, Run
 from bench_core.spec import COMPILES, EXECUTION_WORDS, Measurement
 from bench_core.units import bytes_text, count_text, counted, rate_text, seconds_text
 from pages.parts.comparison_words import parity_text
