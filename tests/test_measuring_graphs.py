@@ -309,26 +309,54 @@ def test_shapes_that_vary_make_dynamo_start_again_and_that_is_no_failure(taken: 
 # Minutes
 
 
+RESNET18_NODES = {
+    ("dynamo", "forward"): 213,
+    ("joint", "both"): 1390,
+    ("before_passes", "forward"): 753,
+    ("before_passes", "backward"): 755,
+    ("after_passes", "forward"): 753,
+    ("after_passes", "backward"): 755,
+    ("before_fusion", "forward"): 254,
+    ("after_fusion", "forward"): 97,
+    ("before_fusion", "backward"): 163,
+    ("after_fusion", "backward"): 102,
+}
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_resnet18_has_the_counts_that_are_known(taken: Taken) -> None:
-    capture = taken(a_spec("resnet18", "train", batch_size=8, samples=8))
+@pytest.mark.parametrize("task", ["train", "infer"])
+@pytest.mark.parametrize("model", ["resnet18", "resnet101"])
+def test_every_stage_of_a_resnet_agrees_with_the_compilers_own_counts(
+    taken: Taken, model: str, task: str
+) -> None:
+    capture = taken(a_spec(model, task, batch_size=8, samples=8))
+    assert capture.failures == {} and capture.missing == () and capture.graph_breaks == 0
     nodes = {(file.stage, file.part): file.nodes for file in capture.graphs}
-    assert nodes == {
-        ("dynamo", "forward"): 213,
-        ("joint", "both"): 1390,
-        ("before_passes", "forward"): 753,
-        ("before_passes", "backward"): 755,
-        ("after_passes", "forward"): 753,
-        ("after_passes", "backward"): 755,
-        ("before_fusion", "forward"): 254,
-        ("after_fusion", "forward"): 97,
-        ("before_fusion", "backward"): 163,
-        ("after_fusion", "backward"): 102,
+    parts = ("forward", "backward") if task == "train" else ("forward",)
+    assert set(nodes) == {
+        ("dynamo", "forward"),
+        ("joint", "both" if task == "train" else "forward"),
+        *((stage, part) for part in parts for stage in list(STAGES)[2:]),
     }
-    assert [code.kernels for code in capture.code] == [17, 14]
-    # 61 of the backward's nodes are a library's; 39 of them are one of several results of a call.
-    assert [code.extern_calls for code in capture.code] == [21, 22]
+    assert capture.operators("before_fusion") == capture.ir_nodes_before_fusion
+    for part in parts:
+        [before] = capture.at("before_fusion", part)
+        assert sum(fused_ops(capture, part)) == before.operators
+    kernels = captures.read_kernels(capture)
+    assert [code.part for code in capture.code] == list(parts)
+    for code in capture.code:
+        text = captures.read_file(capture, code.file)
+        own = [one for one in kernels if one.file == code.file]
+        defined = {ast.unparse(one.targets[0]) for one in ast.parse(text).body if is_kernel(one)}
+        assert {one.name for one in own if one.kind == "C++"} == defined
+        assert code.kernels == len(defined) == text.count("async_compile.cpp_pybinding(")
+        assert code.extern_calls == sum(one.kind == "extern" for one in own)
+    if (model, task) == ("resnet18", "train"):
+        assert nodes == RESNET18_NODES
+        assert [code.kernels for code in capture.code] == [17, 14]
+        # 61 of the backward's nodes are a library's; 39 of them are one of several results.
+        assert [code.extern_calls for code in capture.code] == [21, 22]
 
 
 @pytest.mark.long
