@@ -84,8 +84,10 @@ class Kernel(Frozen):
     A kernel has one entry, however often it is called. `first_line` and `last_line` are those of
     its definition in the code file, or the line of the call; `calls` are the lines of its calls.
     `nodes` are those of after_fusion, `origins` of after_passes. Seconds are of a steady step, all
-    calls together. `eager_seconds` is an estimate: what eager needs for the same modules in the
-    same direction, shared out among their kernels by the number of their operators.
+    calls together. A kernel may compute parts of several modules, so eager's time stands beside
+    whole modules only: `eager_seconds` is eager's for all modules, in the same direction, that the
+    kernel and those it shares modules with compute; `together` says how many kernels these are,
+    itself included, and `together_seconds` is their time.
     """
 
     number: int
@@ -102,6 +104,8 @@ class Kernel(Frozen):
     modules: tuple[str, ...] = ()
     seconds: float | None = None
     eager_seconds: float | None = None
+    together_seconds: float | None = None
+    together: int = 1
 
 
 class Phase(Frozen):

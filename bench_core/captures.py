@@ -45,7 +45,7 @@ from bench_core.spec import COMPILES, Frozen, Measurement, RunSpec, SpecError, W
 from bench_core.steering import locked
 
 POLL_SECONDS = 0.2
-FORM = 3  # of what is kept: a new one leaves older captures unread
+FORM = 4  # of what is kept: a new one leaves older captures unread
 
 
 class CannotCapture(ValueError):

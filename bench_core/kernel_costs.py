@@ -1,21 +1,23 @@
 """Time of calls in generated code, tied to kernels and shared out among the model's modules.
 
 Pure. A kernel fuses operators of several modules, and a module's operators may lie in several
-kernels, so its time is divided by the number of operators of each: an estimate, whose sums are
-those that were measured.
+kernels. A module's compiled seconds are therefore an estimate, by the number of operators, whose
+sums are those that were measured. Eager's seconds are shared out to nobody: they stand beside the
+kernels that compute the same modules, all of them together.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from bench_core.captured import Cost, Kernel, ModuleCost
 from bench_core.graph import Node, Part
 from bench_core.spec import Frozen
 
 Side = tuple[int, Part]  # a generated module: Dynamo's graph, and its forward or backward
+Place = tuple[str, Part]  # a module of the model in one direction
 
 
 class CallCost(Frozen):
@@ -37,7 +39,7 @@ def shared_out(
     nodes: Mapping[Side, Sequence[Node]],
     texts: Mapping[Side, str],
 ) -> tuple[Cost, list[Kernel]]:
-    """The cost with its modules' compiled seconds, and the kernels with theirs and eager's.
+    """The cost with its modules' compiled seconds, and the kernels with theirs, eager's beside.
 
     `nodes` are those of after_passes, `texts` the generated modules as the graphs part kept them.
     A module that was generated otherwise the second time leaves its kernels without seconds.
@@ -50,16 +52,16 @@ def shared_out(
         kernel.changed(
             seconds=sum(seconds)
             if (seconds := [by_line[key] for key in _calls_of(kernel) if key in by_line])
-            else None
+            else None,
+            eager_seconds=None,
+            together_seconds=None,
+            together=1,
         )
         for kernel in kernels
     ]
     weights = [_operators_of(kernel, timed, nodes) for kernel in timed]
-    operators: dict[tuple[str, Part], int] = defaultdict(int)
-    seconds_in: dict[tuple[str, Part], float] = defaultdict(float)
+    seconds_in: dict[Place, float] = defaultdict(float)
     for kernel, weight in zip(timed, weights, strict=True):
-        for module, count in weight.items():
-            operators[module, kernel.part] += count
         # What holds no operator of its own copies tensors for others: time without a counterpart.
         shares = weight or dict.fromkeys(kernel.modules[-1:] or ("",), 1)
         for module, count in shares.items():
@@ -67,10 +69,19 @@ def shared_out(
                 (kernel.seconds or 0.0) * count / sum(shares.values())
             )
     eager = {(one.module, one.part): one.eager_seconds for one in cost.modules}
-    with_eager = [
-        kernel.changed(eager_seconds=_eager_of(kernel, weight, operators, eager))
+    places = [
+        {(module, kernel.part) for module in weight}
         for kernel, weight in zip(timed, weights, strict=True)
     ]
+    with_eager = list(timed)
+    for group in _sharing_modules(places):
+        for number in group:
+            with_eager[number] = _beside_eager(
+                timed[number],
+                [timed[one] for one in group],
+                set().union(*(places[one] for one in group)),
+                eager,
+            )
     modules = [
         ModuleCost(
             module=module,
@@ -110,16 +121,38 @@ def _operators_of(
     return found
 
 
-def _eager_of(
+def _sharing_modules(places: Sequence[Collection[Place]]) -> list[list[int]]:
+    """The kernels' numbers in groups: no module of one is computed in another one as well.
+
+    What computes no module is in none.
+    """
+    groups: list[tuple[list[int], set[Place]]] = []
+    for number, own in enumerate(places):
+        if not own:
+            continue
+        members, joined = [number], set(own)
+        apart = []
+        for group in groups:
+            if group[1].isdisjoint(own):
+                apart.append(group)
+            else:
+                members += group[0]
+                joined |= group[1]
+        groups = [*apart, (members, joined)]
+    return [sorted(members) for members, _ in groups]
+
+
+def _beside_eager(
     kernel: Kernel,
-    weight: Mapping[str, int],
-    operators: Mapping[tuple[str, Part], int],
-    eager: Mapping[tuple[str, Part], float | None],
-) -> float | None:
-    known = [
-        (eager.get((module, kernel.part)), count / operators[module, kernel.part])
-        for module, count in weight.items()
-    ]
-    if not known or any(seconds is None for seconds, _ in known):
-        return None
-    return sum(seconds * share for seconds, share in known if seconds is not None)
+    group: Sequence[Kernel],
+    places: Collection[Place],
+    eager: Mapping[Place, float | None],
+) -> Kernel:
+    """Eager's seconds for all modules of the group; none where a kernel of it was not timed."""
+    known = [seconds for place in places if (seconds := eager.get(place)) is not None]
+    seconds = [one.seconds for one in group if one.seconds is not None]
+    if not known or len(seconds) < len(group):
+        return kernel
+    return kernel.changed(
+        eager_seconds=sum(known), together_seconds=sum(seconds), together=len(group)
+    )

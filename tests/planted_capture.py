@@ -176,7 +176,7 @@ def _code(blocks: int, part: Part, kind: str) -> tuple[str, list[Kernel]]:
                 first_line=line, last_line=line, calls=(line,), nodes=(f"op{10 * one}",),
                 origins=(f"conv{mark}_{one}",), operators=(f"aten.{called}.default",),
                 modules=(f"layer.{one}.conv",), seconds=0.004 + 0.0001 * one,
-                eager_seconds=0.004 + 0.0001 * one,
+                eager_seconds=0.004 + 0.0001 * one, together_seconds=0.004 + 0.0001 * one,
             )
         )  # fmt: skip
         group = "_".join(f"op{10 * one + 1 + place}" for place in range(len(OF_NORM)))
@@ -188,7 +188,7 @@ def _code(blocks: int, part: Part, kind: str) -> tuple[str, list[Kernel]]:
                 origins=tuple(f"{one_}{mark}_{one}_{at}" for at, one_ in enumerate(OF_NORM)),
                 operators=tuple(dict.fromkeys(f"aten.{one_}.Tensor" for one_ in OF_NORM)),
                 modules=(f"layer.{one}.bn", f"layer.{one}.relu"), seconds=0.001,
-                eager_seconds=0.0019,
+                eager_seconds=0.0019, together_seconds=0.001,
             )
         )  # fmt: skip
     lines.append("def call(args):")
@@ -252,7 +252,9 @@ def plant_capture(
                 )
             )  # fmt: skip
     if not timed:
-        kernels = [kernel.changed(seconds=None, eager_seconds=None) for kernel in kernels]
+        kernels = [
+            one.changed(seconds=None, eager_seconds=None, together_seconds=None) for one in kernels
+        ]
     (folder / "kernels.json").write_bytes(KERNELS.dump_json(tuple(kernels)))
     extern = sum(kernel.seconds or 0.0 for kernel in kernels if kernel.kind == "extern")
     loops = sum(kernel.seconds or 0.0 for kernel in kernels if kernel.kind != "extern")

@@ -204,7 +204,7 @@ def test_a_part_that_failed_is_left_to_be_taken() -> None:
 # Costs
 
 
-def test_time_is_shared_out_by_operators_and_nothing_is_lost() -> None:
+def test_time_is_shared_out_and_eagers_stands_beside_whole_modules_only() -> None:
     nodes = [
         Node(name=name, op="call_function", module=module)
         for name, module in (("a", "bn"), ("b", "bn"), ("c", "relu"), ("conv", "conv"))
@@ -239,13 +239,19 @@ def test_time_is_shared_out_by_operators_and_nothing_is_lost() -> None:
     side: kernel_costs.Side = (0, "forward")
     shared, timed = kernel_costs.shared_out(cost, kernels, calls, {side: nodes}, {side: text})
     assert [kernel.seconds for kernel in timed] == list(seconds)
-    assert [kernel.eager_seconds for kernel in timed] == [3.0 + 1.0, 3.0, 9.0, None]
+    # Both kernels compute a part of bn: they stand together beside eager's bn and relu.
+    assert [(one.eager_seconds, one.together_seconds, one.together) for one in timed] == [
+        (7.0, 3.0, 2), (7.0, 3.0, 2), (9.0, 10.0, 1), (None, None, 1),
+    ]  # fmt: skip
     assert {one.module: one.seconds for one in shared.modules} == {
         "bn": 2.0, "relu": 1.0, "conv": 14.0,
     }  # fmt: skip
     other = {side: "generated otherwise"}
-    _, unknown = kernel_costs.shared_out(cost, kernels, calls, {side: nodes}, other)
+    _, unknown = kernel_costs.shared_out(cost, timed, calls, {side: nodes}, other)
     assert [kernel.seconds for kernel in unknown] == [None] * 4
+    assert [kernel.eager_seconds for kernel in unknown] == [None] * 4
+    _, part = kernel_costs.shared_out(cost, kernels, calls[1:], {side: nodes}, {side: text})
+    assert [kernel.eager_seconds for kernel in part] == [None, None, 9.0, None]
 
 
 def test_a_graph_counts_operators_by_module() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch.profiler import record_function
 
-from bench_core.measuring import step_costs
+from bench_core.measuring import models, step_costs
 
 CPU = torch.device("cpu")
 
@@ -34,3 +35,36 @@ def test_modules_have_the_time_of_the_steps_after_the_first() -> None:
         watched = step_costs.watch(step, CPU)
     found = {(one["module"], one["part"]) for one in step_costs.module_seconds(watched, CPU)}
     assert found == {("1", "forward"), ("1", "backward")}
+
+
+def test_modules_sum_up_to_what_the_profilers_own_table_has_of_an_eager_step() -> None:
+    """Its inclusive times of the root's range and of the backward's nodes, less the marks' own."""
+    model = models.SmallCNN()
+    images, labels = torch.randn(4, 3, 32, 32), torch.zeros(4, dtype=torch.long)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> None:
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+
+    with step_costs.marked_modules(model):
+        watched = step_costs.watch(step, CPU)
+    found: dict[str, float] = {"forward": 0.0, "backward": 0.0}
+    for one in step_costs.module_seconds(watched, CPU):
+        found[one["part"]] += one["eager_seconds"]
+    events = step_costs._steady_events(watched)
+    marks = sum(one.self_cpu_time_total for one in events if one.name.startswith("module:"))
+    roots = [one.cpu_time_total for one in events if one.name == "module:"]
+    assert len(roots) == step_costs.STEPS
+    per_step = 1e6 * step_costs.STEPS
+    assert found["forward"] == pytest.approx((sum(roots) - marks) / per_step, rel=1e-3)
+    # The loss is in no module: its nodes and the sums into .grad are what is left out.
+    outside = ("NllLoss", "LogSoftmax", "AccumulateGrad")
+    nodes = [
+        one.cpu_time_total
+        for one in events
+        if one.name.startswith("autograd::engine::evaluate_function:")
+        and not any(word in one.name for word in outside)
+    ]
+    assert found["backward"] == pytest.approx(sum(nodes) / per_step, rel=1e-3)
+    assert sum(found.values()) < watched.seconds

@@ -33,9 +33,9 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
         share = sum(kernel.seconds or 0.0 for kernel in rows) / whole
         st.markdown(
             f"**The heaviest kernels** :gray[{100 * share:.0f}\u00a0% of the {step}]",
-            help=f"Seconds of a steady {step}, all calls of the kernel together. Eager's is "
-            "an estimate: what it needs for the same modules in the same direction, shared out "
-            "by the number of operators.",
+            help=f"Seconds of a steady {step}, all calls of the kernel together. Eager's time is "
+            "that of whole modules in the same direction, so it stands beside all kernels that "
+            "compute them.",
         )
     else:
         rows = sorted(kernels, key=lambda kernel: -len(kernel.origins))[:HEAVIEST]
@@ -57,7 +57,10 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
                 min_value=0.0, max_value=_most(rows, whole), format="%.1f %%", width=115
             ),
             "Eager takes": st.column_config.TextColumn(
-                width=80, help="Eager's time for the same modules against the kernel's."
+                width=90,
+                help="Eager's time for the same modules against the kernel's. Kernels that share "
+                "modules are compared together: the number in brackets says how many they are. "
+                "Empty where a loop only copies tensors for a library.",
             ),
         },
         alt="The heaviest kernels, what they compute and the time of a step in them",
@@ -80,6 +83,7 @@ def _table(rows: Sequence[Kernel], whole: float, step: str) -> pd.DataFrame:
         table[f"Share of {step}"] = [100 * (kernel.seconds or 0.0) / whole for kernel in rows]
         table["Eager takes"] = [eager_text(kernel) for kernel in rows]
         table["Time"] = [seconds_text(kernel.seconds) for kernel in rows]
+        table["Together"] = [seconds_text(kernel.together_seconds) for kernel in rows]
         table["Eager"] = [seconds_text(kernel.eager_seconds) for kernel in rows]
     table["Made by"] = ["a library" if one.kind == "extern" else one.kind for one in rows]
     table["Direction"] = [kernel.part for kernel in rows]

@@ -157,8 +157,9 @@ def absences(capture: Capture) -> Iterator[str]:
 
 
 def eager_text(kernel: Kernel) -> str:
-    """What eager needs for the same modules, against the kernel: `1.9×`, `same`."""
-    if not kernel.seconds or kernel.eager_seconds is None:
+    """What eager needs for the same modules: `1.9×`, `same`, `1.9× (3)` of three kernels."""
+    if not kernel.together_seconds or kernel.eager_seconds is None:
         return ""
-    ratio = kernel.eager_seconds / kernel.seconds
-    return "same" if 0.9 < ratio < 1.1 else f"{ratio:.2g}{TIMES}"
+    ratio = kernel.eager_seconds / kernel.together_seconds
+    text = "same" if 0.9 < ratio < 1.1 else f"{ratio:.2g}{TIMES}"
+    return f"{text} ({kernel.together})" if kernel.together > 1 else text
