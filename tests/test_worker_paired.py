@@ -14,6 +14,7 @@ import psutil
 from bench_core.run import Run
 from bench_core.spec import Experiment, Measurement, Rung, Variant
 from bench_core.store import Store
+from tests.measuring_child import write_model
 from tests.test_worker import (  # noqa: F401  (fixtures)
     data,
     epochs_of,
@@ -108,6 +109,51 @@ def test_max_seconds_of_an_arm_counts_its_own_turns(store, start_worker):  # noq
         assert run.reason.startswith("ended by max_seconds 1.6 after iteration")
         spent = sum(block.wall_seconds for block in store.epochs([run.number])[run.number])
         assert spent > 1.0
+
+
+def test_an_arm_that_hangs_in_its_turn_times_out_and_costs_the_other_none_of_its_time(
+    store,  # noqa: F811
+    start_worker,  # noqa: F811
+    data: Path,  # noqa: F811
+):
+    write_model(
+        data,
+        "stops.py",
+        """
+        import time
+
+        import torch
+
+        class Stops(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = torch.nn.Linear(3, 10)
+                self.calls = 0
+
+            def forward(self, images):
+                self.calls += images.shape[-1] == 64
+                if self.calls > 4:  # the first step of its second epoch
+                    time.sleep(1000)
+                return self.head(images.mean((2, 3)))
+
+        def build_model():
+            return Stops()
+        """,
+    )
+    sizes = tuple(Rung(workload={"image_size": pixels}) for pixels in (32, 64))
+    experiment = paired(rungs=sizes, timeout_seconds=15, max_seconds=2)
+    store.queue(experiment.changed(models=("file:stops.py",)))
+    assert start_worker().wait(90) == 0
+    ended, hung = store.runs()
+    assert (hung.status, hung.failure) == ("failed", "timed out"), hung.reason
+    assert epochs_of(store, hung.number) == 1, "the one before it hung is kept"
+    # The other one waited for all of that time, which is none of its own turns.
+    assert ended.status == "done"
+    count = epochs_of(store, ended.number)
+    assert ended.reason == f"ended by max_seconds 2 after epoch {count}"
+    assert ended.aftermath and count > 1
+    assert ended.round == hung.round is not None
+    assert [processes_of(run) for run in (ended, hung)] == [[], []]
 
 
 def test_the_end_of_a_process_that_waits_is_noticed_and_the_others_go_on(
