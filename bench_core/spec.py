@@ -8,6 +8,7 @@ would refuse or silently ignore is refused here, before a process starts.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import math
@@ -162,6 +163,14 @@ FEWEST_UNTIL_SURE = 3
 Count = Annotated[int, Field(ge=1)]
 
 
+def _meant(model: str) -> str:
+    """The way out of a name that lacks its kind, or is nearly one of ours."""
+    ours = {name.rpartition(":")[2]: name for name in (*NAMED_MODELS, *NAMED_FUNCTIONS)}
+    name = model.rpartition(":")[2].lower()
+    near = [name] if name in ours else difflib.get_close_matches(name, ours)
+    return f"; did you mean {' or '.join(ours[name] for name in near)}?" if near else ""
+
+
 class Workload(Frozen):
     """What is executed. Both arms of a comparison share every field of it.
 
@@ -215,7 +224,7 @@ class Workload(Frozen):
             known = ", ".join((*NAMED_MODELS, *NAMED_FUNCTIONS))
             raise ValueError(
                 f"model must be one of {known}, torchvision:NAME, timm:NAME, file:NAME.py or "
-                f"function:NAME.py, got {model!r}"
+                f"function:NAME.py, got {model!r}{_meant(model)}"
             )
         return model
 

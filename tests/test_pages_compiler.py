@@ -77,6 +77,8 @@ def test_view_only_offers_no_capture(monkeypatch):
     ("link", "sentence"),
     [
         ({"model": "no/such"}, "Model must be one of small_cnn"),
+        ({"model": "sin_cos"}, "got 'sin_cos'; did you mean function:sin_cos?"),
+        ({"model": "ResNet18"}, "did you mean resnet18?"),
         ({"variant": "eager"}, "got execution 'eager'"),
         ({"variant": "compile:{"}, "must be a JSON object"),
         ({"also": "{"}, "Other fields are no JSON"),

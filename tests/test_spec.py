@@ -1,6 +1,7 @@
 """What can be run is written in one line and read back; what cannot is refused with the way out."""
 
 import json
+import re
 from typing import get_args
 
 import pytest
@@ -140,6 +141,22 @@ def test_only_arguments_that_differ_from_pytorchs_defaults_are_passed_on():
     assert COMPILE.arguments == {}
     assert Variant(execution="compile", dynamic=False).arguments == {"dynamic": False}
     assert Variant(execution="compile", backend="aot_eager").arguments == {"backend": "aot_eager"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("sin_cos", "function:sin_cos"),
+        ("ResNet18", "resnet18"),
+        ("yolo", "yolov7"),
+        ("resnet", "resnet50 or resnet18 or resnet101"),
+    ],
+)
+def test_a_name_that_is_nearly_a_models_is_told_whose(typed, meant):
+    with pytest.raises(SpecError, match=f"got '{typed}'; did you mean {re.escape(meant)}\\?"):
+        Workload(model=typed)
+    with pytest.raises(SpecError, match="got 'qqq'$"):
+        Workload(model="qqq")
 
 
 def test_one_model_has_one_name():
