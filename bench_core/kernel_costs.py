@@ -149,7 +149,7 @@ def _beside_eager(
     eager: Mapping[Place, float | None],
 ) -> Kernel:
     """Eager's seconds for all modules of the group; none where a kernel of it was not timed."""
-    known = [seconds for place in places if (seconds := eager.get(place)) is not None]
+    known = [spent for place in places if (spent := eager.get(place)) is not None]
     seconds = [one.seconds for one in group if one.seconds is not None]
     if not known or len(seconds) < len(group):
         return kernel
