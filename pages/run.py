@@ -20,10 +20,10 @@ from bench_core.presets import PRESETS
 from bench_core.spec import Experiment, SpecError, new_id
 from bench_core.store import Store
 from bench_core.units import bytes_text, counted
-from pages.parts import draft
-from pages.parts import launch_fields as fields
+from pages.parts import draft, launch_arms, launch_settings, launch_work
 from pages.parts.launch_preview import draw_preview, no_room, sentence
 from pages.parts.launch_state import (
+    KEPT,
     cards,
     chosen_values,
     follow_link,
@@ -38,6 +38,7 @@ from pages.parts.text import plain
 PAGES = Path(__file__).resolve().parent
 VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
 CONFIRM_SECONDS = 30 * 60
+KIND_WORDS = {"training": "Training", "inference": "Inference", "functions": "Function"}
 state = st.session_state
 
 
@@ -86,13 +87,13 @@ if unreadable_link:
 first, second = st.columns([1, 2.1], gap="small")
 first.segmented_control(
     "Task",
-    list(fields.KIND_WORDS),
-    format_func=fields.KIND_WORDS.__getitem__,
+    list(KIND_WORDS),
+    format_func=KIND_WORDS.__getitem__,
     key="run_kind",
     required=True,
     on_change=use_kind,
     help="Training by epochs, inference by single calls, or a function over growing inputs.",
-    persist_state="session",
+    **KEPT,
 )
 second.pills(
     "Start from",
@@ -102,28 +103,28 @@ second.pills(
     required=True,
     on_change=load_preset,
     wrap=True,
-    persist_state="session",
+    **KEPT,
 )
 st.caption(PRESETS[state.run_preset].caption)
 left, right = st.columns([1.76, 1], gap="small")
 
 with left, st.container(border=True):
-    fields.what_to_measure(offers, unanswered)
+    launch_work.what_to_measure(offers, unanswered)
 with left, st.container(border=True):
-    fields.variants(offers)
+    launch_arms.variants(offers)
 with left, st.container(border=True):
-    fields.how_compared(no_room(offers))
+    launch_arms.how_compared(no_room(offers))
 with (
     left,
     st.expander("Fair arms: the same in every variant", icon=":material/balance:"),
     st.grid(2, min_column_width=230),
 ):
-    fields.fair_arms()
+    launch_settings.fair_arms()
 if state.run_kind != "functions":
     with left, st.expander("Data", icon=":material/dataset:"):
-        fields.data()
+        launch_settings.data()
 with left, st.expander("Limits and label", icon=":material/timer:"):
-    fields.limits()
+    launch_settings.limits()
 
 # What is chosen, if it can be run
 

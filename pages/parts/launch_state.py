@@ -2,8 +2,9 @@
 
 What is measured (`run_kind`) decides which fields count; the others keep what they hold for when it
 is chosen again. Functions, the sizes of their inputs and the samples of inference have keys of
-their own. The widgets (launch_fields.py) are bound to these keys; what loads a preset or a link, or
-changes several fields at once, does it here before they are drawn.
+their own. The widgets (launch_work.py, launch_arms.py, launch_settings.py) are bound to these keys;
+what loads a preset or a link, or changes several fields at once, does it here, before they are
+drawn.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from bench_core.spec import (
 )
 from pages.parts import draft
 
+KEPT: dict[str, Any] = {"persist_state": "session"}  # over a visit to another page
 MORE = "more…"
 VARIANT_FIELDS = ("backend", "mode", "fullgraph", "dynamic", "options", "disable", "cache")
 DYNAMIC = {"None": None, "True": True, "False": False}
