@@ -13,10 +13,10 @@ from pathlib import Path
 import streamlit as st
 
 from bench_core.ladder import arm_names
-from bench_core.progress import measuring_seconds
 from bench_core.run import Run
 from bench_core.spec import Experiment
 from bench_core.store import Store
+from bench_core.time_left import measuring_seconds
 from bench_core.units import count_text, counted, duration_text
 from pages.parts import live_cards, live_charts
 from pages.parts.kinds import model_text

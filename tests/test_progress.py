@@ -7,20 +7,17 @@ from dataclasses import replace
 import pytest
 
 from bench_core.measured import Measured, measure
-from bench_core.progress import (
-    as_of,
-    clock_text,
+from bench_core.progress import clock_text, phases, place_text
+from bench_core.replay import as_of, moment_after
+from bench_core.spec import Execution, Experiment, Variant
+from bench_core.store import Store
+from bench_core.time_left import (
     expected_seconds,
     measuring_seconds,
-    moment_after,
-    phases,
-    place_text,
     quiet_seconds,
     seconds_left,
     share_done,
 )
-from bench_core.spec import Execution, Experiment, Variant
-from bench_core.store import Store
 from tests.planted import plant_run, planted_experiment
 
 

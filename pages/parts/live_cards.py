@@ -10,16 +10,10 @@ from bench_core import worker
 from bench_core.estimates import length_text
 from bench_core.measured import Arm
 from bench_core.pairing import setting_of
-from bench_core.progress import (
-    Standing,
-    expected_seconds,
-    phases,
-    place_text,
-    seconds_left,
-    share_done,
-)
+from bench_core.progress import Standing, phases, place_text
 from bench_core.run import Run
 from bench_core.store import Store
+from bench_core.time_left import expected_seconds, seconds_left, share_done
 from bench_core.units import (
     NO_BREAK,
     counted,

@@ -17,7 +17,7 @@ import streamlit as st
 from bench_core.comparison import Comparison
 from bench_core.measured import Arm, Measured, measure
 from bench_core.pairing import Axis, Floors, comparisons, noise_floors, setting_of
-from bench_core.progress import as_of, moment_after
+from bench_core.replay import as_of, moment_after
 from bench_core.run import ENDED, Run
 from bench_core.spec import Experiment
 from bench_core.store import Store
