@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bench_core import capabilities
 from bench_core.capabilities import Capabilities
 from bench_core.claims import Claim
 from bench_core.comparison import COMPILE, EAGER
+from bench_core.lacks import lacks_of
 from bench_core.presets import PRESETS
 from bench_core.spec import Experiment, Measurement, Precision, new_id
 from bench_core.stats import RUNS_FOR_A_VERDICT
@@ -108,7 +108,7 @@ def next_step(claim: Claim, here: Capabilities | None) -> NextStep:
         return away
     device = next((one for one in fitting if one != "cpu"), fitting[0])
     experiment = experiment_for(claim, device, several)
-    lacks = [lack for run in experiment.runs() for lack in capabilities.check(run, here)]
+    lacks = [lack for run in experiment.runs() for lack in lacks_of(run, here)]
     if lacks:
         return NextStep(sentence=lacks[0])
     return NextStep(experiment)

@@ -39,6 +39,7 @@ from bench_core import (
 from bench_core.capabilities import ProbeFailed
 from bench_core.captured import PARTS
 from bench_core.graph import STAGES
+from bench_core.lacks import lacks_of
 from bench_core.measured import Measured, measure
 from bench_core.paths import FolderError, data_dir
 from bench_core.run import ENDED, Run
@@ -235,9 +236,7 @@ def run(
     try:
         experiment = _experiment(preset, given)
         runs = experiment.runs()
-        lacking = dict.fromkeys(
-            lack for spec in runs for lack in capabilities.check(spec, _offered())
-        )
+        lacking = dict.fromkeys(lack for spec in runs for lack in lacks_of(spec, _offered()))
     except SpecError as error:
         raise click.UsageError(str(error)) from None
     if lacking:
@@ -668,7 +667,7 @@ def graph(
         )
     except (SpecError, captures.CannotCapture) as error:
         raise click.UsageError(str(error)) from None
-    if lacking := capabilities.check(spec, _offered()):
+    if lacking := lacks_of(spec, _offered()):
         raise click.UsageError("; ".join(lacking))
     if again:
         captures.delete(captures.key_of(spec))

@@ -16,6 +16,7 @@ import streamlit as st
 
 from bench_core import capabilities, worker
 from bench_core.estimates import length_text
+from bench_core.lacks import lacks_of
 from bench_core.presets import PRESETS
 from bench_core.spec import Experiment, SpecError, new_id
 from bench_core.store import Store
@@ -135,7 +136,7 @@ try:
         chosen_values(), variants, state.run_preset, state.run_launch_id, state.run_rungs
     )
     write_link(variants, offers)
-    lacks = [capabilities.check(run, offers) for run in experiment.runs()] if offers else []
+    lacks = [lacks_of(run, offers) for run in experiment.runs()] if offers else []
     problems = list(dict.fromkeys(lack for of_run in lacks for lack in of_run))
 except SpecError as error:
     problems = [str(error)]

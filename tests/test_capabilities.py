@@ -16,8 +16,8 @@ from bench_core.capabilities import (
     Device,
     InductorOption,
     ProbeFailed,
-    check,
 )
+from bench_core.lacks import lacks_of
 from bench_core.spec import RunSpec, Variant, Workload
 
 HERE = Capabilities(
@@ -59,25 +59,25 @@ def a_run(model: str = "resnet18", device: str = "cpu", **variant: object) -> Ru
 
 
 def test_a_run_that_fits_raises_no_objection() -> None:
-    assert check(a_run(), HERE) == []
-    assert check(a_run(options={"max_autotune": True, "cpp.threads": 2}), HERE) == []
-    assert check(a_run("file:unet.py"), HERE) == []
-    assert check(a_run("small_cnn"), HERE) == []
+    assert lacks_of(a_run(), HERE) == []
+    assert lacks_of(a_run(options={"max_autotune": True, "cpp.threads": 2}), HERE) == []
+    assert lacks_of(a_run("file:unet.py"), HERE) == []
+    assert lacks_of(a_run("small_cnn"), HERE) == []
 
 
 def test_an_unknown_backend_names_those_near_it() -> None:
-    [said] = check(a_run(backend="inducktor"), HERE)
+    [said] = lacks_of(a_run(backend="inducktor"), HERE)
     assert "no compile backend 'inducktor'" in said
     assert "did you mean inductor?" in said
 
 
 def test_an_unknown_option_names_those_near_it() -> None:
-    [said] = check(a_run(options={"max_autotun": True}), HERE)
+    [said] = lacks_of(a_run(options={"max_autotun": True}), HERE)
     assert "no option 'max_autotun'; did you mean max_autotune?" in said
 
 
 def test_an_option_of_the_wrong_type_says_which_one_it_takes() -> None:
-    [said] = check(a_run(options={"max_autotune": "yes"}), HERE)
+    [said] = lacks_of(a_run(options={"max_autotune": "yes"}), HERE)
     assert said == 'Inductor\'s option max_autotune takes bool (default false), got "yes"'
 
 
@@ -94,40 +94,40 @@ def test_an_option_of_the_wrong_type_says_which_one_it_takes() -> None:
     ],
 )
 def test_an_option_is_held_against_its_type(options: dict[str, object], fits: bool) -> None:
-    assert (check(a_run(options=options), HERE) == []) == fits
+    assert (lacks_of(a_run(options=options), HERE) == []) == fits
 
 
 def test_dashes_in_an_option_are_read_as_torch_reads_them() -> None:
-    assert check(a_run(options={"max-autotune": True}), HERE) == []
+    assert lacks_of(a_run(options={"max-autotune": True}), HERE) == []
 
 
 def test_a_mode_of_another_torch_is_refused() -> None:
-    [said] = check(a_run(mode="lite"), HERE)
+    [said] = lacks_of(a_run(mode="lite"), HERE)
     assert "torch 2.14.1 has no mode 'lite'; it has default, max-autotune" in said
 
 
 def test_a_device_that_is_not_here_is_refused() -> None:
-    [said] = check(a_run(device="cuda:0"), HERE)
+    [said] = lacks_of(a_run(device="cuda:0"), HERE)
     assert said == "device cuda:0 is not here; torch sees cpu"
 
 
 def test_an_unknown_torchvision_model_names_those_near_it() -> None:
-    [said] = check(a_run("torchvision:resnet43"), HERE)
+    [said] = lacks_of(a_run("torchvision:resnet43"), HERE)
     assert "no classification model 'resnet43'; did you mean resnet34" in said
 
 
 def test_a_model_file_that_is_not_in_the_folder_is_refused(own_folder: Path) -> None:
-    [said] = check(a_run("file:unett.py"), HERE)
+    [said] = lacks_of(a_run("file:unett.py"), HERE)
     assert f"no model file unett.py in {own_folder / 'models'}" in said
     assert "did you mean unet.py?" in said
 
 
 def test_a_compile_for_the_cpu_needs_a_compiler_and_openssl() -> None:
     bare = HERE.changed(compiler=None, openssl=None)
-    said = check(a_run(mode="default"), bare)
+    said = lacks_of(a_run(mode="default"), bare)
     assert ["g++" in said[0], "openssl" in said[1]] == [True, True]
-    assert check(a_run(), bare) == []
-    assert check(a_run(backend="eager"), bare) == []
+    assert lacks_of(a_run(), bare) == []
+    assert lacks_of(a_run(backend="eager"), bare) == []
 
 
 def test_nothing_is_cached_before_the_first_probe() -> None:
@@ -166,9 +166,9 @@ def test_a_probe_tells_what_torch_offers_and_is_kept() -> None:
     found = capabilities.probe()
     assert capabilities.cached() == found
     assert found.devices[0].id == "cpu" or found.best_device != "cpu"
-    assert check(a_run(), found) == []
-    assert check(a_run(options={"max_autotune": True}, device=found.best_device), found) == []
-    [said] = check(a_run(options={"max_autotune": "yes"}, device=found.best_device), found)
+    assert lacks_of(a_run(), found) == []
+    assert lacks_of(a_run(options={"max_autotune": True}, device=found.best_device), found) == []
+    [said] = lacks_of(a_run(options={"max_autotune": "yes"}, device=found.best_device), found)
     assert "takes bool" in said
     again = time.perf_counter()
     assert capabilities.probe() == found

@@ -35,7 +35,7 @@ LAYERS = (
     {"measured", "correlation", "graph_dot", "graph_svg", "node_costs", "capture_changes"},
     {"comparison", "column_roles"},
     {"pairing", "capabilities", "geomeans"},
-    {"store_rows"},
+    {"store_rows", "lacks"},
     {"store", "presets", "sizes", "planner", "estimates", "doubts", "ladder"},
     {"progress", "time_left", "compile_caches", "doctor", "inference_tables", "until_sure"},
     {"time_parts", "late_compiles", "remedies", "replay"},

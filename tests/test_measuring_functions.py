@@ -12,8 +12,8 @@ pytest.importorskip("torch")
 import torch  # noqa: E402
 
 from bench_core import capabilities, spec  # noqa: E402
-from bench_core.capabilities import check  # noqa: E402
 from bench_core.events import Activity, Epoch, Failed, Prepared  # noqa: E402
+from bench_core.lacks import lacks_of  # noqa: E402
 from bench_core.measuring import datasets, functions, models  # noqa: E402
 from bench_core.measuring.failures import ModelError  # noqa: E402
 from bench_core.spec import Measurement, RunSpec, Variant, Workload  # noqa: E402
@@ -148,8 +148,8 @@ def test_files_of_functions_are_told_from_files_of_models(own_folder: Path) -> N
 
 
 def test_the_named_function_and_files_that_are_there_raise_no_objection() -> None:
-    assert check(a_run(), HERE) == []
-    [said] = check(a_run("function:unett.py"), HERE)
+    assert lacks_of(a_run(), HERE) == []
+    [said] = lacks_of(a_run("function:unett.py"), HERE)
     assert "there is no function file unett.py in" in said and "did you mean unet.py?" in said
 
 
@@ -157,8 +157,8 @@ def test_a_torch_without_onednn_graph_is_said_before_the_run() -> None:
     run = RunSpec(
         workload=Workload(task="infer", model="yolov7"), variant=Variant(execution="onednn_graph")
     )
-    assert check(run, HERE) == []
-    [said] = check(run, HERE.changed(onednn_graph=False))
+    assert lacks_of(run, HERE) == []
+    [said] = lacks_of(run, HERE.changed(onednn_graph=False))
     assert said.startswith("torch 2.14.1 is built without oneDNN Graph here; choose execution")
 
 
@@ -167,6 +167,6 @@ def test_every_execution_that_builds_code_needs_a_compiler(execution: str) -> No
     run = RunSpec(
         workload=Workload(task="infer", model="resnet18"), variant=Variant(execution=execution)
     )
-    assert check(run, HERE) == []
-    [said] = check(run, HERE.changed(compiler=None))
+    assert lacks_of(run, HERE) == []
+    [said] = lacks_of(run, HERE.changed(compiler=None))
     assert "needs a C++ compiler and none was found" in said

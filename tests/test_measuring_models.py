@@ -17,6 +17,7 @@ import torch  # noqa: E402
 
 from bench_core import capabilities  # noqa: E402
 from bench_core.events import Epoch, Failed  # noqa: E402
+from bench_core.lacks import lacks_of  # noqa: E402
 from bench_core.measuring import datasets, models  # noqa: E402
 from bench_core.measuring.failures import (  # noqa: E402
     DataMissing,
@@ -209,7 +210,7 @@ def test_timms_models_are_offered_where_it_is_installed(
 
 
 def check_of(model: str, found: capabilities.Capabilities) -> list[str]:
-    return capabilities.check(RunSpec(workload=Workload(model=model)), found)
+    return lacks_of(RunSpec(workload=Workload(model=model)), found)
 
 
 # What goes wrong in a step, told by a real process

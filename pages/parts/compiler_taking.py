@@ -10,10 +10,11 @@ import time
 
 import streamlit as st
 
-from bench_core import capabilities, captures
+from bench_core import captures
 from bench_core.capabilities import Capabilities
 from bench_core.captured import PARTS, Capture, PartName
 from bench_core.captures import State
+from bench_core.lacks import lacks_of
 from bench_core.spec import RunSpec
 from bench_core.units import duration_text
 from pages.parts.compiler_words import CAPTURE_PARTS
@@ -53,7 +54,7 @@ def state_of(spec: RunSpec) -> State | None:
 def nothing_yet(spec: RunSpec, offers: Capabilities | None) -> None:
     """The empty state: what a capture costs, and the button that takes it."""
     model = spec.workload.model_name
-    lacks = capabilities.check(spec, offers) if offers else []
+    lacks = lacks_of(spec, offers) if offers else []
     with st.container(border=True):
         st.markdown(
             f"**No capture of {plain(model)} yet**  \nIts graphs take about half a minute of CPU, "

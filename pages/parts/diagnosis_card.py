@@ -19,6 +19,7 @@ from bench_core.chart_frame import CONFIG
 from bench_core.comparison import Comparison
 from bench_core.diagnosis import ceiling_text, diagnose, gain_text, with_steps
 from bench_core.estimates import KnownRun, estimate_seconds
+from bench_core.lacks import lacks_of
 from bench_core.measured import Measured
 from bench_core.parts_figure import KIND_NAMES, parts_title, time_parts
 from bench_core.remedies import Remedy
@@ -151,7 +152,7 @@ def _button(
 
 def _lack(remedy: Remedy, here: Capabilities) -> str:
     """The first thing of its runs that this machine cannot do; empty when it can all."""
-    lacks = (lack for run in remedy.experiment.runs() for lack in capabilities.check(run, here))
+    lacks = (lack for run in remedy.experiment.runs() for lack in lacks_of(run, here))
     return next(lacks, "")
 
 
