@@ -6,12 +6,15 @@ Pure: arms in, numbers and sentences out. Which runs may be compared is pairing'
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from bench_core import stats
 from bench_core.measured import Arm, Measured
+from bench_core.run import NOT_STATED
 from bench_core.spec import Cache, Variant, Workload
 from bench_core.units import (
     NO_BREAK,
@@ -60,6 +63,16 @@ class Comparison:
     def unit(self) -> Literal["epoch", "iteration"]:
         """What the seconds are of, and what a break-even counts."""
         return self.workload.unit
+
+    def states(self, *names: str) -> bool:
+        """Whether every run of both arms states these facts."""
+        runs = (*self.baseline.runs, *self.candidate.runs)
+        return all(one.run.states(*names) for one in runs)
+
+    @property
+    def words(self) -> list[str]:
+        """The workload's, but for those that no source states."""
+        return self.candidate.runs[0].run.words
 
     @cached_property
     def took_turns(self) -> tuple[tuple[Measured, Measured], ...]:
@@ -350,6 +363,28 @@ class Comparison:
         verb, of = ("saves", "of") if before >= after else ("costs", "on top of")
         saved = duration_text(abs(before - after))
         return f"{over} {verb} {saved}{within} {of} {duration_text(before)}."
+
+
+def told_apart(pairs: Sequence[Comparison]) -> list[str]:
+    """What tells each pair from others of its name, machine, batch and arms: `image_size 224`."""
+    alike: dict[tuple[object, ...], list[dict[str, object]]] = defaultdict(list)
+    rows = []
+    for pair in pairs:
+        run = pair.candidate.runs[0].run
+        of = {**vars(pair.workload), "device": pair.device, "torch": pair.torch}
+        facts = {name: value for name, value in of.items() if name not in pair.axis}
+        facts |= {name: NOT_STATED for name in facts if not run.states(name)}
+        name = (pair.model_text, pair.machine, pair.workload.batch_size, pair.candidate.name)
+        alike[name].append(facts)
+        rows.append((facts, alike[name]))
+    return [
+        ", ".join(
+            f"{name} {value}"
+            for name, value in facts.items()
+            if any(other.get(name) != value for other in others)
+        )
+        for facts, others in rows
+    ]
 
 
 def floor_text(floor: float) -> str:

@@ -63,7 +63,7 @@ class Line:
         """`arm`: its name where that is more than the variant's."""
         spec = measured.run.spec
         words = [f"repeat {spec.measurement.repeat}"]
-        if spec.variant.cache:
+        if spec.variant.cache and measured.run.states("cache"):
             words.append(f"{spec.variant.cache} cache")
         eager = spec.variant.execution == "eager"  # it makes nothing, in no time
         before = 0.0 if eager else measured.execution_seconds

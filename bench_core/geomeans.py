@@ -2,13 +2,14 @@
 
 A mean over one variant's models and a mean over another's differ by the models, whatever the
 variants do. So where there are several variants (or machines), each mean is over the workloads
-that all of them have, and what that leaves out is told. Pure.
+that as many of them as possible share, and what that leaves out is told. Pure.
 
 Source: Fleming and Wallace 1986, "How not to lie with statistics", on the geometric mean.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -129,15 +130,20 @@ def place_of(pair: Comparison) -> Place:
 
 
 def shared_by(found: Mapping[Name, Collection[Key]]) -> tuple[list[Name], set[Key]]:
-    """The names, but for those that share nothing with any other, and what all of these have."""
-    if len(found) < 2:
-        return list(found), set().union(*found.values())
-    counts: dict[Key, int] = {}
-    for keys in found.values():
+    """As many names as share a key, and all keys that these share: none where no two share one.
+
+    Of as many names, those that share most. A single name shares with itself.
+    """
+    names_of: dict[Key, list[Name]] = {}
+    for name, keys in found.items():
         for key in keys:
-            counts[key] = counts.get(key, 0) + 1
-    kept = [name for name, keys in found.items() if any(counts[key] > 1 for key in keys)]
-    return kept, {key for key, count in counts.items() if kept and count == len(kept)}
+            names_of.setdefault(key, []).append(name)
+    most = max(map(len, names_of.values()), default=0)
+    if most < min(2, len(found)):
+        return [], set()
+    groups = Counter(tuple(names) for names in names_of.values() if len(names) == most)
+    [(kept, _)] = groups.most_common(1)
+    return list(kept), {key for key, names in names_of.items() if tuple(names) == kept}
 
 
 def _means(
@@ -161,12 +167,22 @@ def _means(
         return Means((), tuple(left_out))
     kept, shared = shared_by(found)
     if not shared:
-        none = f"no workload has all {len(kept or found)} {noun}s, so they have no common mean"
-        return Means((), (*left_out, none), first_looks)
+        none = f"no workload has all {len(found)} {noun}s, so they have no common mean"
+        # One machine's mean says nothing across machines; one variant's does of that variant.
+        first, second = sorted(found, key=lambda name: -len(found[name]))[:2]
+        if noun == "machine" or len(found[first]) == len(found[second]):
+            return Means((), (*left_out, none), first_looks)
+        kept, shared = [first], set(found[first])
     for name, ratios in found.items():
         more = len(ratios) - len(shared)
         if name not in kept:
-            left_out.append(f"{name} is left out: it shares no workload with another {noun}")
+            others = set().union(*(keys for one, keys in found.items() if one != name))
+            why = (
+                "it has none of the workloads that the others share"
+                if others & {*ratios}
+                else f"it shares no workload with another {noun}"
+            )
+            left_out.append(f"{name} is left out: {why}")
         elif more:
             are, them = ("is", "it") if more == 1 else ("are", "them")
             left_out.append(

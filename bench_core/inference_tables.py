@@ -47,10 +47,10 @@ def run_row(one: Measured) -> tuple[str, ...]:
     return (
         str(one.run.number),
         work.model,
-        work.size_text,
-        work.precision,
+        work.size_text if one.run.states("batch_size") else "",
+        work.precision if one.run.states("precision") else "",
         variant.name,
-        variant.cache or "",
+        (variant.cache or "") if one.run.states("cache") else "",
         one.run.status,
         str(len(one.series_seconds)),
         seconds_text(shown[50]),

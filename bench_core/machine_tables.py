@@ -46,7 +46,7 @@ def tables(across: Across, prices: Mapping[str, float], count: int, most: int = 
     if not rows:
         return []
     told = [
-        ", ".join(filter(None, [row.workload.model_name, *row.workload.words, words]))
+        ", ".join(filter(None, [row.workload.model_name, *row.words, words]))
         for row, words in zip(rows, conditions(rows), strict=True)
     ]
     hidden = max(0, len(every) - most)

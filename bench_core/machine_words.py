@@ -95,7 +95,7 @@ def one_row_text(row: Row, across: Across) -> str:
     first, second = fastest(row)[:2]
     found = ahead((first, second))
     where = [f"{across.names[one.place]} with {one.arm.name}" for one in (first, second)]
-    what = ", ".join([row.workload.model_name, *row.workload.words])
+    what = ", ".join([row.workload.model_name, *row.words])
     if found.verdict == "no difference shown":
         return f"{what}: no difference shown between {where[0]} and {where[1]}"
     ends = interval_text(found.low, found.high)

@@ -55,6 +55,11 @@ class Row:
         return {place for place, _ in self.arms}
 
     @cached_property
+    def words(self) -> list[str]:
+        """The workload's, but for those that no source states."""
+        return next(iter(self.arms.values())).runs[0].run.words
+
+    @cached_property
     def arm_names(self) -> list[str]:
         """Of all machines, each once, baselines first."""
         of_pairs = [pair.baseline.name for pair in self.pairs.values()]

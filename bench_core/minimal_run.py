@@ -13,7 +13,7 @@ from bench_core.doubts import SYNCHRONISED
 from bench_core.events import CompileWindow, Environment, Epoch, Failure
 from bench_core.imported import ImportedRun, machine_id_of
 from bench_core.minimal_cells import ENVIRONMENT, WORKLOAD, dataset_in
-from bench_core.run import Run, Status
+from bench_core.run import NOT_STATED, Run, Status
 from bench_core.source import Source
 from bench_core.spec import Measurement, RunSpec, SpecError, Variant, Workload
 from bench_core.table_file import BadFile, TableFile
@@ -25,7 +25,7 @@ OF_INFERENCE = {"grad_mode", "compile_in_grad_mode", "backward"}
 NEVER_UNSTATED = {"task", "model", "dataset_path"}
 # Of epochs, which have numbers all the same.
 OF_EPOCHS = ("compile_seconds", "data_wait_seconds")
-TAKEN_AS_0 = "not stated: taken as 0"
+TAKEN_AS_0 = f"{NOT_STATED}: taken as 0"
 
 
 class Ending(NamedTuple):
@@ -186,7 +186,7 @@ def unstated_of(spec: RunSpec, stated: Collection[str]) -> tuple[str, ...]:
 def cache_inferred(variant: Variant, text: str) -> dict[str, str]:
     """What `Source.inferred` says of a cache that neither a column nor the variant's text names."""
     taken = variant.cache == "cold" and '"cache"' not in text
-    return {"cache": "not stated: taken as cold"} if taken else {}
+    return {"cache": f"{NOT_STATED}: taken as cold"} if taken else {}
 
 
 def _epochs(spec: RunSpec, rows: Sequence[EpochRow]) -> tuple[Epoch, ...]:

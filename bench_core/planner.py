@@ -133,7 +133,8 @@ def _amount(seconds: float, half: float) -> str:
 def _start_text(pair: Comparison, cache: Cache, debt: float) -> str:
     """What one start costs beyond one of the baseline."""
     where = {"cold": " from a cold cache", "warm": " from a warm cache", "off": " without a cache"}
-    start = f"A start{where[cache] if pair.candidate.variant.cache else ''}"
+    known = pair.candidate.variant.cache and pair.candidate.runs[0].run.states("cache")
+    start = f"A start{where[cache] if known else ''}"
     if debt <= 0:
         return f"{start} costs no more than one of {pair.baseline.name}."
     return f"{start} costs {duration_text(debt)} more than one of {pair.baseline.name}."

@@ -28,7 +28,8 @@ from bench_core.machine_words import headline, left_out_sentences, means_sentenc
 from bench_core.machines import Across
 from bench_core.measured import Measured
 from bench_core.pairing import Comparisons
-from bench_core.spec import Frozen
+from bench_core.run import NOT_STATED, Run
+from bench_core.spec import Frozen, Variant
 from bench_core.units import (
     bytes_text,
     counted,
@@ -159,7 +160,7 @@ def _stamp(runs: Sequence[Measured], address: str, now: float | None) -> str:
 
 
 def _pair_name(pair: Comparison) -> str:
-    where = [f"{pair.workload.model} on {pair.machine}", *pair.workload.words]
+    where = [f"{pair.workload.model} on {pair.machine}", *pair.words]
     return ", ".join([*where, f"{pair.candidate.name} against {pair.baseline.name}"])
 
 
@@ -221,7 +222,7 @@ def _row(pair: Comparison, chosen: Comparison) -> dict[str, str]:
     return {
         "Model": pair.workload.model + (" (charts below)" if pair is chosen else ""),
         "Machine": pair.machine,
-        "Workload": ", ".join(pair.workload.words),
+        "Workload": ", ".join(pair.words),
         "Arms": f"{pair.candidate.name} against {pair.baseline.name}",
         "Speedup": ratio_text(speedup.ratio, *ends),
         "95 % interval": interval_text(speedup.low, speedup.high) or "first look",
@@ -298,7 +299,7 @@ def _figures(
     # One point without a floor to hold it against says what the table does.
     if len(of_sizes) > 1 or (of_sizes and chosen.floor):
         sizes = len({pair.workload.batch_size for pair in of_sizes})
-        at = f"{sizes} sizes" if sizes > 1 else chosen.workload.size_text
+        at = f"{sizes} sizes" if sizes > 1 else ", ".join(chosen.words[:1])
         title = f"{chosen.candidate.name} against {chosen.baseline.name} at {at}"
         yield pair_figures.speedup_by_size(chosen, of_sizes, machines, title)
     if not pair_figures.has_series(chosen):
@@ -321,7 +322,7 @@ def _runs(runs: Sequence[Measured]) -> str:
         [
             {
                 "Run": str(one.run.number),
-                "Arm": one.run.spec.variant.name_with_cache,
+                "Arm": one.run.arm_with_cache,
                 "Label": one.run.spec.measurement.label,
                 "Ended": one.run.status,
                 f"{one.unit.capitalize()}s": str(len(one.series_seconds)),
@@ -329,26 +330,47 @@ def _runs(runs: Sequence[Measured]) -> str:
                 f"Steady {one.unit}": seconds_text(one.steady.median_seconds),
                 "Steady from": str((one.steady.first or 0) + 1),
                 "Compiling": seconds_text(one.compile_seconds or None),
-                "Protocol": one.run.protocol_note or one.run.spec.measurement.protocol,
+                "Protocol": one.run.protocol_note or _protocol(one.run),
             }
             for one in runs
         ]
     )
 
 
+def _protocol(run: Run) -> str:
+    return "" if run.by_another_tool else run.spec.measurement.protocol
+
+
 def _specs(chosen: Comparison) -> str:
-    """Every field of the workload and of both variants that is set."""
-    work = chosen.workload
-    cards = [_facts("Workload", _set_fields(work, UNREAD[work.task]))]
+    """Every field of the workload and of both variants that is set, and what no source states."""
+    work, run = chosen.workload, chosen.candidate.runs[0].run
+    cards = [_facts("Workload", _set_fields(work, UNREAD[work.task], run))]
     for word, arm in (("Baseline", chosen.baseline), ("Candidate", chosen.candidate)):
         setting = [(name, str(value)) for name, value in arm.setting if name != "variant"]
-        cards.append(_facts(f"{word}: {arm.name}", [*_set_fields(arm.variant), *setting]))
+        # What another tool calls `compile` states none of torch.compile's defaults.
+        usual = Variant(execution=arm.variant.execution)
+        of = arm.runs[0].run
+        usual_ones = [
+            name
+            for name, value in arm.variant
+            if of.by_another_tool
+            and name not in ("execution", "cache")
+            and value == getattr(usual, name)
+        ]
+        cards.append(
+            _facts(f"{word}: {arm.name}", [*_set_fields(of.spec.variant, usual_ones, of), *setting])
+        )
     return _cards(cards)
 
 
-def _set_fields(values: Frozen, unread: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+def _set_fields(
+    values: Frozen, unread: Sequence[str] = (), run: Run | None = None
+) -> Iterator[tuple[str, str]]:
+    """Of the spec with its `run`, whose source may state less than stands there."""
     for name, value in values:
-        if value is not None and name not in ("event", *unread):
+        if run and name not in unread and not run.states(name):
+            yield name.replace("_", " "), NOT_STATED
+        elif value is not None and name not in ("event", *unread):
             words = name.replace("_", " ")
             if name.endswith("_bytes"):
                 yield words.removesuffix(" bytes"), bytes_text(value)
@@ -375,6 +397,8 @@ def _commands(runs: Sequence[Measured]) -> str:
     if not lines:
         return ""
     note = "Each line measures one run; with --repeats 3 it gives the three that a verdict needs."
+    if any(one.run.by_another_tool for one in runs):
+        note += " What a file does not state is this program's default."
     return f'<p class="quiet">{escape(note)}</p><pre>' + escape("\n".join(lines)) + "</pre>"
 
 

@@ -71,14 +71,47 @@ class Run:
         return self.environment.machine if self.environment else ""
 
     @property
+    def by_another_tool(self) -> bool:
+        """What this program measures it states in full, another tool's file never does."""
+        return bool(self.unstated)
+
+    def states(self, *names: str) -> bool:
+        """Whether all of these facts of the spec are known, not just defaults standing there.
+
+        What a page shows as a fact it asks here first: `cache`, `precision`, `data_wait_seconds`.
+        """
+        taken = self.source.inferred if self.source else {}
+        return not any(
+            name in self.unstated or taken.get(name, "").startswith(NOT_STATED) for name in names
+        )
+
+    @property
+    def words(self) -> list[str]:
+        """The workload's, but for those that its source does not state."""
+        work = self.spec.workload
+        unknown = {
+            word
+            for name, word in (("batch_size", work.size_text), ("precision", work.precision))
+            if not self.states(name)
+        }
+        return [word for word in work.words if word not in unknown]
+
+    @property
+    def arm_with_cache(self) -> str:
+        """The variant's name and, where it is known, the cache that it starts from."""
+        variant = self.spec.variant
+        return variant.name_with_cache if self.states("cache") else variant.name
+
+    @property
     def title(self) -> str:
         return self._title(self.spec.variant.name)
 
     @property
     def title_with_cache(self) -> str:
         """Tells a cold start from a warm one."""
-        return self._title(self.spec.variant.name_with_cache)
+        return self._title(self.arm_with_cache)
 
     def _title(self, variant: str) -> str:
         work = self.spec.workload
-        return f"{work.model_name}, {variant}, {work.size_text}"
+        size = [work.size_text] if self.states("batch_size") else []
+        return ", ".join([work.model_name, variant, *size])

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from bench_core import events, geomeans, inference_tables, pairing, stats
-from bench_core.comparison import Comparison
+from bench_core.comparison import Comparison, told_apart
 from bench_core.doubts import doubts_text
 from bench_core.inference_tables import (
     finding_text,
@@ -153,8 +153,8 @@ def _training_row(one: Measured) -> tuple[str, ...]:
     return (
         str(one.run.number),
         work.model,
-        str(work.batch_size),
-        _variant_text(one.run.spec),
+        str(work.batch_size) if one.run.states("batch_size") else "",
+        _variant_text(one.run),
         one.run.status,
         str(len(one.epochs)),
         seconds_text(one.first_seconds),
@@ -187,8 +187,8 @@ def _stated_row(one: Measured) -> tuple[str, ...]:
     return (
         str(run.number),
         work.model_name,
-        "" if "batch_size" in run.unstated else work.size_text,
-        "" if "precision" in run.unstated else work.precision,
+        work.size_text if run.states("batch_size") else "",
+        work.precision if run.states("precision") else "",
         run.spec.variant.name,
         run.status,
         f"{seconds_text(one.steady.median_seconds)} an {one.unit}",
@@ -199,10 +199,10 @@ def _stated_row(one: Measured) -> tuple[str, ...]:
     )
 
 
-def _variant_text(spec: RunSpec) -> str:
+def _variant_text(run: Run) -> str:
     """With the side, where equal arms have one."""
-    side = spec.measurement.side
-    return f"{side}: {spec.variant.name_with_cache}" if side else spec.variant.name_with_cache
+    side = run.spec.measurement.side
+    return f"{side}: {run.arm_with_cache}" if side else run.arm_with_cache
 
 
 def print_sureness(experiment: Experiment, measured: list[Measured]) -> None:
@@ -256,12 +256,22 @@ def print_comparisons(measured: list[Measured], found: pairing.Comparisons) -> N
     if in_rows:
         usual = all(pair.axis == ("variant",) for pair in in_rows)
         arms = ("variant",) if usual else ("arm", "against")
-        head = ("model", "machine", "batch", *arms, "speedup", "95 % interval", "runs")
-        print_table((*head, "verdict", "pays off"), [_answer_row(pair) for pair in in_rows])
-    for mean in geometric_means(in_rows):
-        if mean["matched"] > 1:
-            of, count = mean["variant"], mean["matched"]
-            click.echo(f"geometric mean of {of}: {ratio_text(mean['ratio'])} over {count}")
+        told = told_apart(in_rows)
+        also = ("also",) if any(told) else ()
+        head = ("model", "machine", "batch", *also, *arms, "speedup", "95 % interval", "runs")
+        rows = [
+            _answer_row(pair, (words,) if also else ())
+            for pair, words in zip(in_rows, told, strict=True)
+        ]
+        print_table((*head, "verdict", "pays off"), rows)
+    for means in _means_by_task(in_rows).values():
+        several = [mean for mean in means.means if mean.workloads > 1]
+        for mean in several:
+            noun = "first look" if means.first_looks else "comparison"
+            over = counted(mean.workloads, noun)
+            click.echo(f"geometric mean of {mean.name}: {ratio_text(mean.ratio)} over {over}")
+        for clause in means.left_out if several else ():
+            click.echo(f"  {clause}")
     print_arms(measured, found)
 
 
@@ -300,8 +310,10 @@ def print_series(one: Measured) -> None:
         if one.unit == "iteration":
             median = stats.percentiles(epoch.step_seconds, (50,))[0]
             cells += [str(len(epoch.step_seconds)), seconds_text(median)]
-        parts = (epoch.wall_seconds, epoch.data_wait_seconds, epoch.compile_seconds)
-        rows.append((*cells, *map(seconds_text, parts)))
+        parts = [seconds_text(epoch.wall_seconds)]
+        for name in ("data_wait_seconds", "compile_seconds"):
+            parts.append(seconds_text(getattr(epoch, name)) if one.run.states(name) else "")
+        rows.append((*cells, *parts))
     click.echo()
     if rows:
         print_table(head, rows)
@@ -346,7 +358,8 @@ def print_run_facts(run: Run) -> None:
     if run.spec.workload.is_function:
         unread += NOT_OF_FUNCTIONS
     # Another tool's file says nothing of how often and how long this one would measure.
-    unread += (*run.unstated, *(Measurement.model_fields if run.stated else ()))
+    unread += (*run.unstated, *(Measurement.model_fields if run.by_another_tool else ()))
+    unread += () if run.states("cache") else ("cache",)
     for part in (run.spec.workload, run.spec.variant, run.spec.measurement):
         facts = {name: value for name, value in part if name not in unread}
         _print_facts(type(part).__name__, facts)
@@ -371,12 +384,13 @@ def _print_facts(title: str, facts: dict[str, Any]) -> None:
         click.echo(f"  {name}: {value}")
 
 
-def _answer_row(pair: Comparison) -> tuple[str, ...]:
+def _answer_row(pair: Comparison, also: tuple[str, ...]) -> tuple[str, ...]:
     speedup = pair.speedup
     return (
         pair.model_text,
         pair.machine,
-        str(pair.workload.batch_size),
+        str(pair.workload.batch_size) if pair.states("batch_size") else "",
+        *also,
         *((pair.candidate.name,) if pair.axis == ("variant",) else _arm_names(pair)),
         ratio_text(speedup.ratio, speedup.low, speedup.high),
         interval_text(speedup.low, speedup.high),
@@ -390,18 +404,25 @@ def _arm_names(pair: Comparison) -> tuple[str, str]:
     return pair.candidate.name, pair.baseline.name
 
 
-def geometric_means(pairs: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """Of the speedups, one for each task and variant: a mean over several would be of nothing.
-
-    The means of one task are over the workloads that all of its variants have.
-    """
+def _means_by_task(pairs: Sequence[Comparison]) -> dict[str, geomeans.Means]:
+    """Of the speedups, a mean for each variant of a task: one over several would be of nothing."""
     tasks: dict[str, list[Comparison]] = defaultdict(list)
     for pair in pairs:
         tasks["function" if pair.workload.is_function else pair.workload.task].append(pair)
+    return {task: geomeans.by_variant(of_task) for task, of_task in tasks.items()}
+
+
+def geometric_means(pairs: Sequence[Comparison]) -> list[dict[str, Any]]:
     return [
-        {"task": task, "variant": mean.name, "matched": mean.workloads, "ratio": mean.ratio}
-        for task, of_task in tasks.items()
-        for mean in geomeans.by_variant(of_task).means
+        {
+            "task": task,
+            "variant": mean.name,
+            "matched": mean.workloads,
+            "ratio": mean.ratio,
+            "first_looks": means.first_looks,
+        }
+        for task, means in _means_by_task(pairs).items()
+        for mean in means.means
     ]
 
 

@@ -74,10 +74,11 @@ def new_run(primary: bool = False) -> None:
 
 def draw_hero(answer: Answer) -> None:
     pair = answer.lead
-    caches = dict.fromkeys(one.run.spec.variant.cache for one in pair.candidate.runs)
+    stated = [one.run for one in pair.candidate.runs if one.run.states("cache")]
+    caches = dict.fromkeys(run.spec.variant.cache for run in stated)
     facts = [answer.kind.lower(), *answer.facts]
     if answer.kind == "Training":
-        facts += ["fp32"] * (pair.workload.precision == "fp32")
+        facts += ["fp32"] * (pair.workload.precision == "fp32" and pair.states("precision"))
         facts += [f"{cache} cache" for cache in caches if cache == "cold"]
     row = st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
@@ -128,14 +129,14 @@ def _mark(machine: str, machines: list[str]) -> str:
 
 def draw_failed_tile(run: Run, machines: list[str]) -> None:
     work = run.spec.workload
-    where = " · ".join([f"on {run.machine or run.spec.device}", *work.words])
+    where = " · ".join([f"on {run.machine or run.spec.device}", *run.words])
     reason = run.reason or ""
     reason = reason if len(reason) <= 120 else f"{reason[:117]}…"
     with st.container(border=True, gap="xsmall", height="stretch"):
         name = plain(model_text(work.model))
         st.markdown(f"{_mark(run.machine, machines)} **{name}** :gray[{plain(where)}]")
         failed = f":red[:material/error:] **Failed: {plain(run.failure or 'error')}**"
-        detail = plain(f"{run.spec.variant.name_with_cache}: {reason}")
+        detail = plain(f"{run.arm_with_cache}: {reason}")
         st.markdown(f"{failed}  \n:small[:gray[{detail}]]")
 
 

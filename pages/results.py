@@ -15,7 +15,7 @@ from pathlib import Path
 import streamlit as st
 
 from bench_core.result_csv import write, write_summary
-from bench_core.run import ENDED, Run
+from bench_core.run import ENDED, NOT_STATED, Run
 from bench_core.store import Store
 from bench_core.units import counted
 from pages.parts.import_list import import_list
@@ -34,7 +34,10 @@ RUNS_A_PAGE = 200
 FACTS: dict[str, tuple[str, Callable[[Run], str]]] = {
     "tasks": ("Task", lambda run: kind_of(run.spec.workload)),
     "executions": ("Variant", lambda run: run.spec.variant.execution),
-    "precisions": ("Precision", lambda run: run.spec.workload.precision),
+    "precisions": (
+        "Precision",
+        lambda run: run.spec.workload.precision if run.states("precision") else NOT_STATED,
+    ),
 }
 VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
 

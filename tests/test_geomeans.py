@@ -10,10 +10,11 @@ import pytest
 from bench_core.comparison import Comparison
 from bench_core.geomeans import by_machine, by_variant
 from bench_core.measured import measure
-from bench_core.pairing import Axis, comparisons
+from bench_core.pairing import Axis, Comparisons, comparisons
 from bench_core.source import Source
 from bench_core.spec import Rung, Variant
 from bench_core.store import Store
+from pages.parts.comparison_words import answer
 from tests import planted
 from tests.planted import COMPILE, EAGER, Shape, measured_in, planted_experiment
 
@@ -72,6 +73,36 @@ def test_variants_that_share_no_workload_have_no_means(store):
     found = by_variant(pairs_of(store))
     assert found.means == ()
     assert found.left_out == ("no workload has all 2 variants, so they have no common mean",)
+
+
+def test_a_variant_that_shares_no_workload_takes_no_mean_from_the_others(store):
+    planted_experiment(store, models=("resnet101", "vgg16"))
+    planted_experiment(store, models=("resnet50",), variants=(EAGER, TUNED))
+    pairs = pairs_of(store)
+    found = by_variant(pairs)
+    assert [(mean.name, mean.workloads) for mean in found.means] == [("compile", 2)]
+    assert found.left_out == (
+        "compile max-autotune is left out: it shares no workload with another variant",
+    )
+    _, words = answer(Comparisons(pairs, ()))
+    assert "Geometric mean of compile " in words
+
+
+def test_as_many_variants_as_possible_share_the_workloads_of_their_means(store):
+    """A third that has one workload of one of the two leaves the mean of both as it is."""
+    overhead = Variant(execution="compile", mode="reduce-overhead")
+    planted_experiment(store, models=("resnet101",), variants=(EAGER, COMPILE, TUNED))
+    planted_experiment(store, models=("resnet50",), variants=(EAGER, COMPILE, overhead))
+    planted_experiment(store, models=("vgg16",), variants=(EAGER, COMPILE, TUNED))
+    found = by_variant(pairs_of(store))
+    assert {mean.name: mean.workloads for mean in found.means} == {
+        "compile": 2,
+        "compile max-autotune": 2,
+    }
+    assert set(found.left_out) == {
+        "1 workload of compile is left out: not every variant has it",
+        "compile reduce-overhead is left out: it has none of the workloads that the others share",
+    }
 
 
 def test_means_of_machines_are_over_the_models_that_all_of_them_have(store):

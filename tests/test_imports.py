@@ -172,7 +172,7 @@ def test_a_pair_of_files_is_imported_and_compared_without_a_browser(folder: Path
     details = [text for left in found["left_out"] for text in left["details"]]
     assert "no eager run of the same workload: batch_size is 256 here, 1024 there" in details
     text = bench("compare").stdout
-    assert "geometric mean of compile: 2.00\u00d7 over 2" in text
+    assert "geometric mean of compile: 2.00\u00d7 over 2 first looks" in text
     assert "first look: 100\u00a0% faster" in text
 
 

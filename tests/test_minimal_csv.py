@@ -12,10 +12,15 @@ from bench_core.doubts import SYNCHRONISED
 from bench_core.imported import ImportedRun
 from bench_core.measured import measure
 from bench_core.pairing import Comparisons, comparisons, differences
+from bench_core.report import report_html
+from bench_core.run import NOT_STATED
 from bench_core.source import Source
 from bench_core.spec import Variant, variant_argument
 from bench_core.store import Store
 from bench_core.table_file import BadFile, open_table
+from pages.parts import run_card
+from pages.parts.comparison_projection import even_text
+from pages.parts.comparison_words import differing_facts
 
 HEADER = "device,model,variant,batch_size,epoch,epoch_seconds"
 EAGER = [f"Tesla T4,resnet18,eager,16,{n},{seconds}" for n, seconds in enumerate((12, 10, 10, 10))]
@@ -107,6 +112,51 @@ def test_numbers_that_no_column_states_are_told_and_hold_up_no_ratio() -> None:
     assert inferred["cache"] == "not stated: taken as cold"
     assert not {"compile_seconds", "cache"} & {*eager[0].run.source.inferred}
     assert len(compared([*eager, compiled]).pairs) == 1
+
+
+def test_no_page_shows_as_a_fact_what_no_file_states() -> None:
+    """The six columns say nothing of precision, caches, data, threads or protocols."""
+    found = read(text_of([*EAGER, *COMPILE]))
+    compiled = found[1].run
+    assert compiled.words == ["batch 16"]
+    assert compiled.title_with_cache == "resnet18, compile, batch 16"
+    told = dict(run_card.specification(compiled)) | dict(run_card.effective(compiled))
+    stated = {"Epochs", "Execution"}
+    assert {name for name, words in told.items() if words != NOT_STATED} == stated
+    assert told["Epochs"] == "4"
+    comparison = compared(found)
+    [pair] = comparison.pairs
+    assert even_text(pair).startswith("Even at epoch 20: after ")
+    assert " step" not in even_text(pair)
+    facts = {
+        name: (ours, theirs)
+        for name, theirs, ours in differing_facts(
+            [one.run for one in pair.baseline.runs], [one.run for one in pair.candidate.runs]
+        )
+    }
+    assert facts["cache"][0] == NOT_STATED
+    text = report_html(comparison, pair, ["Tesla T4"])
+    body = text[text.index("What was measured") :]
+    for word in (
+        "fp32",
+        "cold",
+        "contiguous",
+        "sequential",
+        "fullgraph",
+        "cifar",
+        "learning rate</th><td>0",
+    ):
+        assert word not in body[: body.index("Measure it again")].lower(), word
+
+
+def test_a_fact_that_a_column_states_stays_a_fact() -> None:
+    row = "Tesla T4,resnet18,compile,16,1,9.0,bf16,warm,512"
+    run = one(row, f"{HEADER},precision,cache,samples").run
+    assert run.words == ["batch 16", "bf16"]
+    assert run.arm_with_cache == "compile, warm cache"
+    told = dict(run_card.specification(run))
+    assert told["Data"] == "512 samples"
+    assert told["Steps an epoch"] == NOT_STATED, "whether the last batch is kept is not known"
 
 
 def test_what_means_nothing_for_a_run_is_not_called_unstated() -> None:

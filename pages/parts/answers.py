@@ -59,9 +59,8 @@ class Answer:
         """`batch 1`, `fp32`; `batch 16`, `bf16`, `channels_last`; `n = 100–1 000 000` for a
         function's sizes.
         """
-        work = self.lead.workload
         if not self.of_sizes:
-            return work.words
+            return self.lead.words
         sizes = [pair.workload.batch_size for pair in self.pairs]
         ends = f"{count_text(min(sizes))}{EN_DASH}{count_text(max(sizes))}"
         return [f"n{NO_BREAK}={NO_BREAK}{ends}"]

@@ -41,7 +41,12 @@ def cards_of(
     else:
         cards = _of_inference(chosen, pairs, machines)
     stepped = with_stored_steps(chosen, store)
-    if has_series(chosen) and not chosen.workload.is_function:  # it has no parts
+    # A function has no parts; a file that states no wait for data leaves them open.
+    if (
+        has_series(chosen)
+        and not chosen.workload.is_function
+        and chosen.states("data_wait_seconds")
+    ):
         cards.append(partial(parts_card, stepped))
     # The matrix is of one batch size and one variant: those of the chosen pair.
     alike = [pair for pair in pairs if like(pair.candidate.runs[0].run, chosen)]
@@ -88,7 +93,8 @@ def _of_training(
         ]
     saved = partial(charts.saved_card, chosen)
     # One point without a floor to hold it against says what the table does.
-    if len(charts.of_any_size(chosen, pairs)) == 1 and chosen.floor is None:
+    sizes = len(charts.of_any_size(chosen, pairs))
+    if sizes == 0 or (sizes == 1 and chosen.floor is None):
         return [saved]
     return [partial(charts.speedup_card, chosen, pairs, machines), saved]
 

@@ -76,7 +76,9 @@ def of_any_size(chosen: Comparison, pairs: Sequence[Comparison]) -> list[Compari
     alike = [
         pair
         for pair in pairs
-        if same_arm(pair, chosen) and workloads_vary_in("batch_size", pair, chosen)
+        if same_arm(pair, chosen)
+        and workloads_vary_in("batch_size", pair, chosen)
+        and pair.states("batch_size")
     ]
     shown = {chosen.machine: chosen}
     for pair in sorted(

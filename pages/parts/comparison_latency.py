@@ -182,7 +182,7 @@ def latency_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     """Percentiles of every arm: by batch size where there are several."""
     points = points_of([pair for pair in pairs if vary_in("batch_size", pair, chosen)])
     title = latency_title(points)
-    where = f"{chosen.workload.model} on {chosen.machine}, {chosen.workload.precision}"
+    where = _where(chosen)
     if len({point.batch_size for point in points}) > 1:
         caption = f"{where}. Mark: median; its bar: to the 90th percentile; dash: the 99th."
         figure, height = latency_by_batch(points, title=title), 290
@@ -195,10 +195,7 @@ def latency_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
 def throughput_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     points = points_of([pair for pair in pairs if vary_in("batch_size", pair, chosen)])
     title = throughput_title(points, chosen.baseline.name, chosen.workload.thing)
-    caption = (
-        f"{chosen.workload.model} on {chosen.machine}, {chosen.workload.precision}: batch size / "
-        "median latency, one call after the other."
-    )
+    caption = f"{_where(chosen)}: batch size / median latency, one call after the other."
     chart_card(title, caption, throughput_by_batch(points, title=title), "throughput")
 
 
@@ -234,6 +231,11 @@ def sizes_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     figure = latency_by_batch(points, size_word=size_word(chosen), tails=False, title=title)
     caption = "Median seconds of a steady call; what compiling takes is apart."
     chart_card(title, caption, figure, "sizes")
+
+
+def _where(chosen: Comparison) -> str:
+    precision = [chosen.workload.precision] if chosen.states("precision") else []
+    return ", ".join([f"{chosen.workload.model} on {chosen.machine}", *precision])
 
 
 def _height(rows: int, legend: bool = True) -> int:

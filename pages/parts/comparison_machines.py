@@ -160,7 +160,7 @@ def _left_out_dialog(across: Across) -> None:
             [
                 {
                     "Workload": ", ".join(
-                        filter(None, [row.workload.model_name, *row.workload.words, words])
+                        filter(None, [row.workload.model_name, *row.words, words])
                     ),
                     **{across.names[place]: state_text(row, place) for place in across.places},
                 }

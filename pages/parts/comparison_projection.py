@@ -90,7 +90,7 @@ def even_text(pair: Comparison) -> str:
     place = f"{pair.unit} {count_text(number)}"
     words = "Ahead until" if even.kind == "ahead until" else "Even at"
     steps = ""
-    if pair.unit == "epoch":
+    if pair.unit == "epoch" and pair.states("samples", "batch_size", "drop_last"):
         exact = math.ceil(even.exact * pair.workload.steps_per_epoch)
         steps = f"{counted(round(two_digits(exact)), 'step')}, "
     return f"{words} {place}{within}: after {steps}{duration_text(seconds)} from the start."

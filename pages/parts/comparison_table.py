@@ -14,7 +14,7 @@ from bench_core.chart_frame import GRAY
 from bench_core.comparison import Comparison
 from bench_core.doubts import doubts_of_pair
 from bench_core.measured import PLAIN_VALUES
-from bench_core.run import Run
+from bench_core.run import NOT_STATED, Run
 from bench_core.units import count_text, seconds_text
 from pages.parts.comparison_words import (
     change_text,
@@ -56,12 +56,18 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     frame = pd.DataFrame(rows)
     # On a phone the speedup must be seen without scrolling: what all rows share needs no column.
     one = pairs[0]
-    every_row = {size: one.workload.size_text, arm: plain(one.candidate.name)}
+    every_row = {arm: plain(one.candidate.name)}
+    if one.states("batch_size"):
+        every_row = {size: one.workload.size_text} | every_row
     if unit == "iteration" or not along_variant:  # whose table has more or wider columns
         every_row = {
             "Model": plain(one.workload.model),
             "Machine": f"on {plain(one.machine)}",
-            **({"Precision": one.workload.precision} if unit == "iteration" else {}),
+            **(
+                {"Precision": one.workload.precision}
+                if unit == "iteration" and one.states("precision")
+                else {}
+            ),
         } | every_row
     hidden = {name for name in every_row if frame[name].map(str).nunique() == 1}
     said = [words for name, words in every_row.items() if name in hidden]
@@ -207,8 +213,8 @@ def _row(
     return {
         "Model": pair.workload.model,
         "Machine": [pair.machine],
-        size: pair.workload.batch_size,
-        "Precision": pair.workload.precision,
+        size: pair.workload.batch_size if pair.states("batch_size") else EMPTY_CELL,
+        "Precision": pair.workload.precision if pair.states("precision") else "",
         arm_head: [arm.name],
         "Speedup": pair.speedup.ratio,
         "95 % interval": speedup_cells(pair)[1],
@@ -258,7 +264,7 @@ def _everywhere(pair: Comparison) -> dict[str, object]:
     """Precision in training, whose table has no column of it; what is no axis is a condition."""
     facts: dict[str, object] = {}
     if pair.unit == "epoch" and "precision" not in pair.axis:
-        facts["precision"] = pair.workload.precision
+        facts["precision"] = pair.workload.precision if pair.states("precision") else NOT_STATED
     if not {"variant", "side"} & set(pair.axis):
         facts["variant"] = variant_of(pair)
     return facts
@@ -270,7 +276,7 @@ def _workload(pair: Comparison) -> dict[str, object]:
 
 
 def _condition(name: str, value: object) -> str:
-    if name in PLAIN_VALUES:
+    if name in PLAIN_VALUES and value != NOT_STATED:
         return str(value)
     return f"{name} {'default' if value is None else value}"
 
@@ -313,16 +319,15 @@ def matrix_card(
     several = len(columns) > 1
     with st.container(border=True, gap="xsmall", height="stretch"):
         arm, work = chosen.candidate.name, chosen.workload
-        words = f"{arm}, {work.size_text}, {work.precision}"
+        precision = [work.precision] if chosen.states("precision") else []
+        words = ", ".join(dict.fromkeys([arm, *chosen.words, *precision]))
+        cold = ", compiled from a cold cache" if chosen.states("cache") else ""
         if several:
             st.markdown(f"**From which {chosen.unit} it pays off, by model and machine**")
-            st.caption(f"{plain(words)}, compiled from a cold cache.")
+            st.caption(f"{plain(words)}{cold}.")
         else:
             st.markdown("**Change of speed by model and machine**")
-            st.caption(
-                f"{plain(words)}, with the {chosen.unit} from which it pays off, compiled from a "
-                "cold cache."
-            )
+            st.caption(f"{plain(words)}, with the {chosen.unit} from which it pays off{cold}.")
         _matrix(pairs, failed, machines, columns, change=not several)
         st.caption(
             "none shown: the 95 % interval holds 0 %, or equal arms lie as far apart. "
@@ -338,22 +343,25 @@ def _matrix(
     *,
     change: bool,
 ) -> None:
-    rows: dict[str, dict[str, str]] = {}
+    models = [pair.workload.model for pair in pairs]
+    models = list(dict.fromkeys([*models, *(run.spec.workload.model for run in failed)]))
+    # Cut before anything is computed: a badge may cost the resampling of an interval.
+    rows = {model: dict.fromkeys(columns, "") for model in models[:MOST_MATRIX_ROWS]}
     for pair in pairs:
-        cells = rows.setdefault(pair.workload.model, dict.fromkeys(columns, ""))
-        cells[pair.machine] = cells[pair.machine] or _badge(pair, change)
+        cells = rows.get(pair.workload.model)
+        if cells is not None and not cells[pair.machine]:
+            cells[pair.machine] = _badge(pair, change)
     for run in failed:
-        cells = rows.setdefault(run.spec.workload.model, dict.fromkeys(columns, ""))
-        if run.machine in columns and not cells[run.machine]:
+        cells = rows.get(run.spec.workload.model)
+        if cells is not None and run.machine in columns and not cells[run.machine]:
             cells[run.machine] = f":red-badge[failed] {plain(run.failure or '')}"
-    shown = dict(list(rows.items())[:MOST_MATRIX_ROWS])
-    table: dict[str, list[str]] = {"": [plain(model) for model in shown]}
+    table: dict[str, list[str]] = {"": [plain(model) for model in rows]}
     for name in columns:
         place = machines.index(name) % len(HEADS)
-        table[f"{HEADS[place]} {plain(name)}"] = [cells[name] for cells in shown.values()]
+        table[f"{HEADS[place]} {plain(name)}"] = [cells[name] for cells in rows.values()]
     st.table(table, border="horizontal", hide_index=True, alt="Speedup by model and machine")
-    if len(rows) > MOST_MATRIX_ROWS:
-        st.caption(f"{len(rows) - MOST_MATRIX_ROWS} more models: narrow the filter to see them.")
+    if len(models) > len(rows):
+        st.caption(f"{len(models) - len(rows)} more models: narrow the filter to see them.")
 
 
 def _badge(pair: Comparison, with_change: bool) -> str:

@@ -11,7 +11,7 @@ from bench_core.figures import place_text
 from bench_core.geomeans import Means, by_variant
 from bench_core.measured import Arm
 from bench_core.pairing import Comparisons
-from bench_core.run import Run
+from bench_core.run import NOT_STATED, Run
 from bench_core.sizes import sizes_text, sizes_that_pay
 from bench_core.stats import BreakEven
 from bench_core.units import (
@@ -63,8 +63,10 @@ def _means_sentences(pairs: Sequence[Comparison]) -> list[str]:
     sentences = []
     if len(found.means) == 1:
         [mean] = found.means
-        of = "first look" if found.first_looks else "comparison"
-        sentences = [f"Geometric mean {ratio_text(mean.ratio)} over {counted(mean.workloads, of)}"]
+        what = "first look" if found.first_looks else "comparison"
+        of = f" of {mean.name}" if len({pair.candidate.name for pair in pairs}) > 1 else ""
+        over = counted(mean.workloads, what)
+        sentences = [f"Geometric mean{of} {ratio_text(mean.ratio)} over {over}"]
     elif found.means:
         each = f"Geometric means over {counted(found.means[0].workloads, 'workload')} each"
         what = each if found.means[0].workloads > 1 else "Speedups"
@@ -100,8 +102,8 @@ def _where(pair: Comparison, pairs: Sequence[Comparison]) -> str:
     words = [f"on {pair.machine} with {pair.workload.model}"]
     for of in (
         lambda one: one.candidate.name,
-        lambda one: one.workload.size_text,
-        lambda one: one.workload.precision,
+        lambda one: one.workload.size_text if one.states("batch_size") else "",
+        lambda one: one.workload.precision if one.states("precision") else "",
     ):
         if len({of(one) for one in pairs}) > 1 and of(pair) not in ", ".join(words):
             words.append(of(pair))
@@ -135,7 +137,7 @@ def variant_of(pair: Comparison) -> str:
 
 def cell_name(pair: Comparison) -> str:
     """`resnet101 on T4, batch 16`: what both arms share."""
-    words = [word for word in pair.workload.words if word not in pair.candidate.name]
+    words = [word for word in pair.words if word not in pair.candidate.name]
     return ", ".join([f"{pair.workload.model} on {pair.machine}", *words])
 
 
@@ -147,6 +149,7 @@ def of_workload(pair: Comparison) -> dict[str, object]:
     facts: dict[str, object] = dict(pair.workload)
     if pair.unit == "iteration":
         facts["samples"] = pair.workload.steps_per_epoch
+    facts |= {name: NOT_STATED for name in facts if not pair.states(name)}
     prepared = pair.candidate.runs[0].run.prepared
     facts["model file"] = prepared and (prepared.model_sha256 or "")[:8]
     return facts
@@ -307,5 +310,6 @@ def _facts(runs: Sequence[Run]) -> dict[str, dict[str, None]]:
         for name, value in pairs:
             if name != "event":
                 shown = "not set" if value is None else str(value)
+                shown = shown if run.states(name) else NOT_STATED
                 facts.setdefault(name, {})[shown] = None
     return facts

@@ -5,7 +5,7 @@ Everything that may come from a user's file or machine is escaped or drawn as pl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import streamlit as st
 
@@ -27,25 +27,13 @@ from pages.parts.log_tail import log_tail
 from pages.parts.text import plain
 
 CHART_HEIGHT = 220
-# Which fields of the workload a line of the specification tells, for sources that lack them.
-TELLS: dict[str, tuple[str, ...]] = {
-    "Data": ("dataset", "samples", "image_size"),
-    "Pipeline": ("pipeline", "loader_workers"),
-    "Steps an epoch": ("samples", "drop_last"),
-    "Training": ("optimizer", "learning_rate"),
-    "Evaluation": ("evaluate",),
-    "Input": ("dataset", "image_size"),
-    "Grad mode": ("grad_mode",),
-    "Precision": ("precision",),
-    "Memory layout": ("memory_layout",),
-}
-# How a run is measured here: no fact of one that was measured by something else.
-OF_THIS_PROGRAM = ("Epochs", "Asked for")
+# What a line of the specification says, each part with the fields that it tells.
+Parts = Sequence[tuple[tuple[str, ...], str]]
 
 
 def run_card(one: Measured) -> None:
     run, work = one.run, one.run.spec.workload
-    facts = [work.model, run.spec.variant.name, run.machine, *work.words]
+    facts = [work.model, run.spec.variant.name, run.machine, *run.words]
     with st.container(border=True, gap="small"):
         title = " · ".join(plain(fact) for fact in facts if fact)
         label = run.spec.measurement.label
@@ -86,7 +74,7 @@ def run_card(one: Measured) -> None:
             else:
                 st.caption(
                     "Measure one like it; what its file does not state is this program's default"
-                    if run.unstated
+                    if run.by_another_tool
                     else "Measure it again"
                 )
                 spec = run.spec.changed(measurement=Measurement()) if run.stated else run.spec
@@ -226,7 +214,7 @@ def effective(run: Run) -> Iterator[tuple[str, str]]:
     env, activity, prepared = run.environment, run.activity, run.prepared
     yield "Execution", plain(EXECUTION_WORDS[variant.execution])
     if variant.execution in COMPILES and not run.stated:
-        yield "Cache", _cache(run, activity)
+        yield "Cache", _cache(run, activity) if run.states("cache") else NOT_STATED
     if activity and variant.execution in COMPILES:
         frames = f"{activity.frames_compiled} of {activity.frames_total}"
         if activity.graphs == 0:
@@ -246,8 +234,8 @@ def effective(run: Run) -> Iterator[tuple[str, str]]:
     if asks_for_cuda_graphs(run):
         yield "CUDA graphs", _cuda_graphs(run, activity)
     if env and env.threads is not None:
-        asked = "left to torch" if work.threads is None else f"asked for {work.threads}"
-        threads = f"{asked}, used {env.threads}"
+        asked = "left to torch, " if work.threads is None else f"asked for {work.threads}, "
+        threads = f"{asked if run.states('threads') else ''}used {env.threads}"
         differs = work.threads not in (None, env.threads)
         yield "CPU threads", f":yellow[{threads}]" if differs else threads
     if env and env.tf32_matmul is not None:
@@ -338,72 +326,86 @@ def environment(run: Run) -> Iterator[tuple[str, str]]:
 
 def specification(run: Run) -> Iterator[tuple[str, str]]:
     """What was measured; of an imported run only what its source states."""
-    for name, words in _specification(run):
-        if run.stated and name in OF_THIS_PROGRAM:
-            continue
-        lacking = any(field in run.unstated for field in TELLS.get(name, ()))
-        yield name, NOT_STATED if lacking else words
+    for name, parts in _specification(run):
+        yield name, ", ".join(words for of, words in parts if run.states(*of)) or NOT_STATED
 
 
-def _specification(run: Run) -> Iterator[tuple[str, str]]:
+def _specification(run: Run) -> Iterator[tuple[str, Parts]]:
     work = run.spec.workload
     yield from _of_inference(run) if work.task == "infer" else _of_training(run)
-    yield "Precision", work.precision
+    yield "Precision", [(("precision",), work.precision)]
     if not work.is_function:
-        yield "Memory layout", work.memory_layout.replace("_", " ")
+        yield "Memory layout", [(("memory_layout",), work.memory_layout.replace("_", " "))]
     if run.prepared:
         if not work.is_function:
-            yield "Parameters", count_text(run.prepared.parameters)
-        yield "Set-up", seconds_text(run.prepared.setup_seconds)
+            yield "Parameters", [((), count_text(run.prepared.parameters))]
+        yield "Set-up", [((), seconds_text(run.prepared.setup_seconds))]
     if run.priming_seconds is not None:
-        yield "Filling the warm cache", seconds_text(run.priming_seconds)
+        yield "Filling the warm cache", [((), seconds_text(run.priming_seconds))]
 
 
-def _of_training(run: Run) -> Iterator[tuple[str, str]]:
+def _of_training(run: Run) -> Iterator[tuple[str, Parts]]:
     work, measurement = run.spec.workload, run.spec.measurement
     ragged = work.samples % work.batch_size
     last = "left out" if work.drop_last else "kept"
-    yield "Data", f"{_images(run)}, {count_text(work.samples)} samples"
+    yield "Data", [*_images(run), (("samples",), f"{count_text(work.samples)} samples")]
     workers = _count(work.loader_workers, "loader worker")
-    yield "Pipeline", f"{work.pipeline.replace('_', ' ')}, {workers}"
-    steps = count_text(work.steps_per_epoch)
+    pipeline = work.pipeline.replace("_", " ")
+    yield "Pipeline", [(("pipeline",), pipeline), (("loader_workers",), workers)]
     batch = f"last batch of {ragged} {last}" if ragged else "no ragged last batch"
-    yield "Steps an epoch", f"{steps}, {batch}"
-    yield "Training", f"{work.optimizer}, learning rate {work.learning_rate:g}"
+    steps = f"{count_text(work.steps_per_epoch)}, {batch}"
+    yield "Steps an epoch", [(("samples", "batch_size", "drop_last"), steps)]
+    rate = f"learning rate {work.learning_rate:g}"
+    yield "Training", [(("optimizer",), work.optimizer), (("learning_rate",), rate)]
     evaluation = "none" if work.evaluate == "none" else "through the arm's own module"
-    yield "Evaluation", evaluation
-    yield "Epochs", f"{measurement.epochs}, repeat {measurement.repeat}, seed {measurement.seed}"
+    yield "Evaluation", [(("evaluate",), evaluation)]
+    if not run.stated:
+        yield "Epochs", [((), count_text(measurement.epochs)), *_repeat(run)]
 
 
-def _of_inference(run: Run) -> Iterator[tuple[str, str]]:
+def _of_inference(run: Run) -> Iterator[tuple[str, Parts]]:
     work, measurement = run.spec.workload, run.spec.measurement
     if work.is_function:
         made = f"make_inputs({count_text(work.batch_size)}), once before the timing"
+        yield "Input", [(("batch_size",), made)]
     elif work.pipeline == "resident":
-        made = f"{_images(run)}, one batch of {work.batch_size} that stays on the device"
+        made = f"one batch of {work.batch_size} that stays on the device"
+        yield "Input", [*_images(run), (("batch_size", "pipeline"), made)]
     else:
         workers = _count(work.loader_workers, "loader worker")
         made = (
-            f"{_images(run)}, {counted(work.steps_per_epoch, 'batch', 'batches')} in turn from the "
+            f"{counted(work.steps_per_epoch, 'batch', 'batches')} in turn from the "
             f"loader ({work.pipeline.replace('_', ' ')}, {workers}), each copied to the device in "
             "its iteration"
         )
-    yield "Input", made
-    made_where = ""
+        told = ("batch_size", "samples", "pipeline", "loader_workers")
+        yield "Input", [*_images(run), (told, made)]
+    mode: list[tuple[tuple[str, ...], str]] = [(("grad_mode",), str(work.grad_mode))]
     if run.spec.variant.execution != "eager":
         where = "inside of it too" if work.compile_in_grad_mode else "outside of it"
-        made_where = f", compiled or traced {where}"
-    yield "Grad mode", f"{work.grad_mode}{made_where}"
+        mode.append((("compile_in_grad_mode",), f"compiled or traced {where}"))
+    yield "Grad mode", mode
     if work.backward:
-        yield "Backward", "gradients in each iteration too"
-    wanted = counted(measurement.iterations, "iteration")
-    yield "Asked for", f"{wanted}, repeat {measurement.repeat}, seed {measurement.seed}"
+        yield "Backward", [(("backward",), "gradients in each iteration too")]
+    if not run.by_another_tool:
+        wanted = counted(measurement.iterations, "iteration")
+        yield "Asked for", [((), wanted), *_repeat(run)]
 
 
-def _images(run: Run) -> str:
+def _repeat(run: Run) -> Parts:
+    """How this program counts and seeds, which another one's file does not tell."""
+    one = run.spec.measurement
+    told = [] if run.by_another_tool else [f"repeat {one.repeat}", f"seed {one.seed}"]
+    return [((), words) for words in told]
+
+
+def _images(run: Run) -> Parts:
     work = run.spec.workload
     folder = f", {plain(work.dataset_path)}" if work.dataset_path else ""
-    return f"{work.dataset}, {work.image_size} px{folder}"
+    return [
+        (("dataset",), f"{work.dataset}{folder}"),
+        (("image_size",), f"{work.image_size} px"),
+    ]
 
 
 def _count(count: int, one: str, several: str = "") -> str:
