@@ -49,6 +49,7 @@ class Style(NamedTuple):
 
 GRAY = "#7A8594"
 ORANGE = "#E0590B"
+BAND = "rgba(224,89,11,.14)"  # ORANGE, of an interval around a line
 # A plain dash means a warm cache, dots a projection: arms are told apart by other patterns, and
 # executions, whose times are too noisy for patterns, by colours of their own.
 ARM_STYLES = {
@@ -205,6 +206,13 @@ def framed(figure: go.Figure, title: str, uirevision: str, x: str, suffix: str) 
         },
     )
     return figure
+
+
+def epoch_ticks(last: int) -> dict[str, Any]:
+    """Whole epochs or iterations only."""
+    if last <= 6:
+        return {"tickmode": "linear", "tick0": 0, "dtick": 1}
+    return {"nticks": 8, "tickformat": ",d"}
 
 
 def line_look(style: Style, width: float, points: int, **changed: Any) -> dict[str, Any]:

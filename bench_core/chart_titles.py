@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from bench_core.figures import Line, Saved, place_text
+from bench_core.figures import Line
 from bench_core.measured import PERCENTILES, Measured, cache_found
+from bench_core.saved_figure import Saved
 from bench_core.stats import percentiles
-from bench_core.units import counted, duration_text, seconds_text
+from bench_core.units import counted, duration_text, place_text, seconds_text
 
 # Above this share over the median the slowest hundredth of the steps is worth a word.
 UNEVEN = 1.15

@@ -1,4 +1,4 @@
-"""Plotly figures from measured numbers. Pure: no store, no page, no clock.
+"""Figures of runs by epoch, or in inference by iteration. Pure: no store, no page, no clock.
 
 What is drawn is bounded, and each figure carries its title, which states what is found, in
 `layout.meta`: plotly's own titles do not wrap. Seconds in, whatever unit fits out.
@@ -6,22 +6,21 @@ What is drawn is bounded, and each figure carries its title, which states what i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from bench_core import stats
 from bench_core.chart_frame import (
+    BAND,
     GRAY,
     MOST_POINTS,
-    Style,
     add_mark,
     arm_styles,
     axis_unit,
+    epoch_ticks,
     framed,
     label,
     line_look,
@@ -29,19 +28,13 @@ from bench_core.chart_frame import (
     stretch_medians,
     thinned,
 )
-from bench_core.comparison import Comparison
 from bench_core.measured import Arm, Measured
 from bench_core.spec import Cache
 from bench_core.stats import BreakEven
-from bench_core.units import count_text, interval_text, seconds_text
+from bench_core.units import place_text
 
-# Between a band's points it is as good as straight.
-MOST_BAND_POINTS = 60
-BAND = "rgba(224,89,11,.14)"
 # A first call so much longer than the others is drawn on a logarithmic axis.
 FAR_ABOVE = 20.0
-
-# By epoch, or in inference by iteration
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +81,8 @@ def mean_series(arm: Arm, cache: Cache | None = None) -> list[float]:
     return series
 
 
-def _unit_of(drawn: Sequence[Line | Saved]) -> str:
-    return drawn[0].unit if drawn else "epoch"
+def _unit_of(lines: Sequence[Line]) -> str:
+    return lines[0].unit if lines else "epoch"
 
 
 def epoch_seconds(
@@ -167,7 +160,7 @@ def epoch_seconds(
         named.add(line.arm)
     framed(figure, title, uirevision, _unit_of(lines), f" {unit}")
     figure.update_layout(barmode="overlay")
-    figure.update_xaxes(range=[0.5 - last * 0.012, last + 0.5 + last * 0.012], **_epoch_ticks(last))
+    figure.update_xaxes(range=[0.5 - last * 0.012, last + 0.5 + last * 0.012], **epoch_ticks(last))
     figure.update_yaxes(rangemode="tozero")
     if of_iterations and any(_starts_far_above(line) for line in lines):
         log_y(figure)
@@ -178,190 +171,6 @@ def epoch_seconds(
 
 def _starts_far_above(line: Line) -> bool:
     return len(line.seconds) > 1 and line.seconds[0] > FAR_ABOVE * float(np.median(line.seconds))
-
-
-def _epoch_ticks(last: int) -> dict[str, Any]:
-    """Whole epochs or iterations only."""
-    if last <= 6:
-        return {"tickmode": "linear", "tick0": 0, "dtick": 1}
-    return {"nticks": 8, "tickformat": ",d"}
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """Seconds by which a candidate is ahead of its baseline at each epoch's or iteration's end.
-
-    `gain_seconds`: what a further steady epoch adds; with it the line goes on, dotted. `even`: the
-    break-even that is marked. `low` and `high` are the ends of a band around the line.
-    """
-
-    arm: str
-    seconds: Sequence[float]
-    warm: bool = False
-    gain_seconds: float | None = None
-    even: BreakEven | None = None
-    unit: str = "epoch"
-    outlook: stats.Outlook | None = None
-    even_ends: stats.Band | None = None
-
-    @classmethod
-    def of(cls, pair: Comparison, cache: Cache | None) -> Saved | None:
-        """The candidate's runs that started from `cache` (None: all) against the baseline's."""
-        after = mean_series(pair.candidate, cache)
-        before = mean_series(pair.baseline, pair.baseline_start(cache))
-        if not after or not before:
-            return None
-        # Of runs that found their cache partly warm no start can be told.
-        known = cache is not None or pair.candidate.variant.cache is None
-        even = break_even_from(pair, cache) if pair.differs else None
-        return cls(
-            arm=pair.candidate.name,
-            seconds=stats.seconds_saved(before, after),
-            warm=cache == "warm",
-            gain_seconds=pair.baseline.steady_seconds - pair.candidate.steady_seconds,
-            even=even,
-            unit=pair.unit,
-            outlook=pair.outlook(cache) if known else None,
-            even_ends=pair.break_even_interval(cache or "cold") if even else None,
-        )
-
-    @classmethod
-    def from_cold(cls, pair: Comparison) -> Saved | None:
-        """From a cold cache, else without any; None where neither was measured."""
-        if pair.candidate.variant.cache is None:  # it has no cache to start from
-            return cls.of(pair, None)
-        return cls.of(pair, "cold") or cls.of(pair, "off")
-
-    @property
-    def name(self) -> str:
-        return f"{self.arm}, warm cache" if self.warm else self.arm
-
-    def at(self, epoch: int) -> float | None:
-        """Seconds ahead at the end of `epoch`, measured or projected."""
-        if epoch <= len(self.seconds):
-            return self.seconds[epoch - 1] if epoch else 0.0
-        if self.gain_seconds is None or not len(self.seconds):
-            return None
-        return self.seconds[-1] + (epoch - len(self.seconds)) * self.gain_seconds
-
-
-def break_even_from(pair: Comparison, cache: Cache | None) -> BreakEven | None:
-    """None also for runs that found their cache partly warm, of which no start can be told."""
-    if cache is None and pair.candidate.variant.cache:
-        return None
-    return pair.break_even(cache or "cold")
-
-
-def place_text(unit: str, number: int, projected: bool) -> str:
-    """`epoch 14`, `about iteration 3 900`: what lies far ahead is not known to the last digit."""
-    if not projected:
-        return f"{unit} {count_text(number)}"
-    return f"about {unit} {count_text(float(f'{number:.1e}') if number >= 100 else number)}"
-
-
-def seconds_saved(
-    curves: Sequence[Saved],
-    *,
-    baseline: str = "eager",
-    epochs: int | None = None,
-    title: str = "",
-    uirevision: str = "kept",
-) -> go.Figure:
-    """Seconds saved so far against the baseline, all compile time counted: a J when it pays off.
-
-    Bands are 95 %, by `stats.saved_after`. The break-even of the first curve from a cold cache is
-    marked where it was measured, or where the projection reaches it up to `epochs`, with its 95 %
-    interval as a bar on the line of no difference.
-    """
-    figure = go.Figure()
-    styles = arm_styles([baseline, *(curve.arm for curve in curves)])
-    measured = max((len(curve.seconds) for curve in curves), default=0)
-    last = max(epochs or 1, measured)
-    ends = [abs(end) for curve in curves for end in (*curve.seconds, curve.at(last) or 0.0)]
-    size, unit = axis_unit(max(ends, default=0.0) or 1.0)
-    zero = styles[baseline]
-    figure.add_scatter(
-        x=np.array([0, last]),
-        y=np.array([0.0, 0.0]),
-        name=label(baseline),
-        mode="lines",
-        line={"color": zero.color, "width": 2},
-        hoverinfo="skip",
-    )
-    projecting = False
-    for curve in curves:
-        style = styles[curve.arm]
-        if curve.warm:
-            style = style._replace(dash="dash")
-        saved = np.concatenate([[0.0], np.asarray(curve.seconds, dtype=float)]) / size
-        at = thinned(saved)
-        if curve.outlook:
-            around = np.unique(np.linspace(1, last, MOST_BAND_POINTS).round())
-            bands = [stats.saved_after(curve.outlook, float(epoch)) for epoch in around]
-            edges = [np.array([one.high for one in bands]), np.array([one.low for one in bands])]
-            figure.add_scatter(
-                x=np.concatenate([around, around[::-1]]),
-                y=np.concatenate([edges[0], edges[1][::-1]]) / size,
-                mode="lines",
-                fill="toself",
-                fillcolor=BAND,
-                line={"width": 0},
-                legendgroup=curve.name,
-                showlegend=False,
-                hoverinfo="skip",
-            )
-        figure.add_scatter(
-            x=at,
-            y=saved[at],
-            name=label(curve.name),
-            legendgroup=curve.name,
-            hovertemplate=f"%{{y:.4~g}} {unit}<extra>{label(curve.name)}</extra>",
-            **line_look(style, 2.4, len(at), mode="lines"),
-        )
-        end = curve.at(last)
-        if end is not None and len(curve.seconds) < last:
-            figure.add_scatter(
-                x=np.array([len(curve.seconds), last]),
-                y=np.array([saved[-1], end / size]),
-                name="projected",
-                legendgroup="projected",
-                legendrank=2000,
-                showlegend=not projecting,
-                mode="lines",
-                line={"color": style.color, "width": 1.6, "dash": "dot"},
-                hoverinfo="skip",
-            )
-            projecting = True
-    # One mark: a second one lies on the first curve more often than not.
-    for curve in sorted(curves, key=lambda curve: curve.warm)[:1]:
-        even = curve.even
-        if even is None or even.epoch is None or even.epoch > last:
-            continue
-        height = curve.at(even.epoch)
-        if curve.even_ends and curve.even_ends.low < last:
-            figure.add_scatter(
-                x=np.array([curve.even_ends.low, min(curve.even_ends.high, last)]),
-                y=np.zeros(2),
-                mode="lines",
-                line={"color": styles[curve.arm].color, "width": 7},
-                opacity=0.45,
-                showlegend=False,
-                hoverinfo="skip",
-            )
-        if height is not None:
-            words = "ahead until" if even.kind == "ahead until" else "even at"
-            place = place_text(curve.unit, even.epoch, even.epoch > len(curve.seconds))
-            add_mark(
-                figure,
-                even.epoch,
-                height / size,
-                f"{words} {place}",
-                styles[curve.arm].color,
-                right=even.epoch < last * 0.7,
-            )
-    framed(figure, title, uirevision, _unit_of(curves), f" {unit}")
-    figure.update_xaxes(range=[-last * 0.015, last * 1.02], **_epoch_ticks(last))
-    return figure
 
 
 def cumulative_seconds(
@@ -407,7 +216,7 @@ def cumulative_seconds(
         place = place_text(_unit_of(lines), crossing, projected=False)
         add_mark(figure, crossing, height, f"first ahead at {place}", color, right)
     framed(figure, title, uirevision, _unit_of(lines), f" {unit}")
-    figure.update_xaxes(range=[-last * 0.015, last * 1.02], **_epoch_ticks(last))
+    figure.update_xaxes(range=[-last * 0.015, last * 1.02], **epoch_ticks(last))
     figure.update_yaxes(rangemode="tozero")
     return figure
 
@@ -456,130 +265,6 @@ def step_times(
         # A revision of its own: plotly would keep `autorange: false` and draw nothing.
         figure.update_yaxes(autorange=True, uirevision="whole")
     return figure
-
-
-# By batch size
-
-
-@dataclass(frozen=True, slots=True)
-class SpeedupPoint:
-    """A speedup at one batch size; `series` is the machine or the arm whose style it takes.
-
-    `low` and `high` are the interval's ends; a first look has none and is drawn hollow.
-    """
-
-    series: str
-    batch_size: int
-    ratio: float
-    low: float | None = None
-    high: float | None = None
-
-
-def speedup_by_batch(
-    points: Sequence[SpeedupPoint],
-    styles: Mapping[str, Style],
-    *,
-    noise: tuple[float, float] | None = None,
-    title: str = "",
-    uirevision: str = "kept",
-) -> go.Figure:
-    """Speedup by batch size on logarithmic axes, with its interval; `noise` is a grey band."""
-    figure = go.Figure()
-    if noise:
-        figure.add_hrect(*noise, fillcolor="rgba(128,138,150,.16)", line_width=0, layer="below")
-    figure.add_hline(1.0, line={"color": GRAY, "width": 1.5})
-    series = list(dict.fromkeys(point.series for point in points))
-    for place, name in enumerate(series):
-        mine = sorted((p for p in points if p.series == name), key=lambda p: p.batch_size)
-        style = styles[name]
-        hollow = [point.low is None or point.high is None for point in mine]
-        # Beside each other, so that one error bar does not hide the next.
-        aside = 1.02 ** (place - (len(series) - 1) / 2)
-        figure.add_scatter(
-            x=np.array([point.batch_size for point in mine]) * aside,
-            y=np.array([point.ratio for point in mine]),
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": np.array([p.high - p.ratio if p.high else np.nan for p in mine]),
-                "arrayminus": np.array([p.ratio - p.low if p.low else np.nan for p in mine]),
-                "color": style.color,
-                "thickness": 1.4,
-                "width": 4,
-            },
-            name=label(name),
-            mode="lines+markers",
-            line={"color": style.color, "width": 2, "dash": style.dash},
-            marker={
-                "color": style.color,
-                "size": 9,
-                "symbol": [f"{style.symbol}-open" if h else style.symbol for h in hollow],
-                "line": {"width": [2 if h else 0 for h in hollow]},
-            },
-            customdata=[
-                "first look" if h else interval_text(p.low, p.high)
-                for p, h in zip(mine, hollow, strict=True)
-            ],
-            hovertemplate=f"%{{y:.4~g}}\u00d7, %{{customdata}}<extra>{label(name)}</extra>",
-        )
-    sizes = sorted({point.batch_size for point in points})
-    framed(figure, title, uirevision, "batch size", "\u00d7")
-    figure.update_layout(hovermode="closest")
-    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(size) for size in sizes])
-    if len(sizes) == 1:  # plotly would blow the small shift up to the whole width
-        figure.update_xaxes(range=[math.log10(sizes[0] / 2), math.log10(sizes[0] * 2)])
-    ends = [end for p in points for end in (p.ratio, p.low, p.high) if end is not None]
-    low, high = min([*ends, 0.98]), max([*ends, 1.02])
-    room = (high / low) ** 0.08
-    figure.update_yaxes(
-        type="log",
-        range=[float(np.log10(low / room)), float(np.log10(high * room))],
-        tickformat=".2f",
-    )
-    return figure
-
-
-@dataclass(frozen=True, slots=True)
-class SecondsBar:
-    """The median steady epoch of one arm at one batch size."""
-
-    arm: str
-    batch_size: int
-    seconds: float
-
-
-def absolute_seconds_by_batch(
-    bars: Sequence[SecondsBar], *, title: str = "", uirevision: str = "kept"
-) -> go.Figure:
-    """Seconds of a steady epoch by batch size, a bar an arm: what a ratio alone does not tell."""
-    figure = go.Figure()
-    styles = arm_styles([bar.arm for bar in bars])
-    size, unit = axis_unit(max((bar.seconds for bar in bars), default=1.0))
-    sizes = sorted({bar.batch_size for bar in bars})
-    for place, (arm, style) in enumerate(styles.items()):
-        same_color = sum(other.color == style.color for other in list(styles.values())[:place])
-        mine = sorted((bar for bar in bars if bar.arm == arm), key=lambda bar: bar.batch_size)
-        figure.add_bar(
-            x=[str(bar.batch_size) for bar in mine],
-            y=np.array([bar.seconds for bar in mine]) / size,
-            name=label(arm),
-            marker={"color": _paler(style.color, same_color)},
-            text=[seconds_text(bar.seconds) for bar in mine],
-            textposition="outside",
-            textangle=0,
-            constraintext="none",
-            cliponaxis=False,
-            hovertemplate=f"%{{text}}<extra>{label(arm)}</extra>",
-        )
-    framed(figure, title, uirevision, "batch size", f" {unit}")
-    figure.update_xaxes(type="category", categoryarray=[str(size) for size in sizes])
-    return figure
-
-
-def _paler(color: str, times: int) -> str:
-    """Areas have no dash to tell arms of one colour apart."""
-    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{0.65**times:.2f})"
 
 
 def spark(seconds: Sequence[float], steady_seconds: float, most: int = 40) -> list[float]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from bench_core.batch_figures import SpeedupPoint, speedup_by_batch
 from bench_core.chart_frame import (
     GRAY,
     Style,
@@ -20,7 +21,7 @@ from bench_core.chart_frame import (
 )
 from bench_core.chart_titles import training_caption
 from bench_core.comparison import Comparison
-from bench_core.figures import Saved, SpeedupPoint, seconds_saved, speedup_by_batch
+from bench_core.saved_figure import Saved, seconds_saved
 
 # A projection much longer than the measured epochs would flatten them. Iterations are cheap: a
 # break-even far beyond the few that were measured is the usual answer.

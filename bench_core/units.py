@@ -131,6 +131,13 @@ def interval_text(low: float | None, high: float | None) -> str:
     return f"{_number(low, decimals)}{EN_DASH}{_number(high, decimals)}"
 
 
+def place_text(unit: str, number: int, projected: bool) -> str:
+    """`epoch 14`, `about iteration 3 900`: what lies far ahead is not known to the last digit."""
+    if not projected:
+        return f"{unit} {count_text(number)}"
+    return f"about {unit} {count_text(float(f'{number:.1e}') if number >= 100 else number)}"
+
+
 def percent_text(speedup: float | None, low: float | None = None, high: float | None = None) -> str:
     """A speedup in words: `8.4 % faster`, `3.8 % slower`, `equally fast` where it rounds to 0.
 

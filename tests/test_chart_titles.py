@@ -12,9 +12,10 @@ from bench_core.chart_titles import (
     tails_title,
     training_caption,
 )
-from bench_core.figures import Line, Saved
+from bench_core.figures import Line
 from bench_core.measured import Measured, measure
 from bench_core.run import Run
+from bench_core.saved_figure import Saved
 from bench_core.stats import BreakEven, break_even
 from bench_core.store import Store
 from tests.planted import COMPILE, Shape, planted_epoch, planted_experiment

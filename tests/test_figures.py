@@ -6,6 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench_core.batch_figures import (
+    SecondsBar,
+    SpeedupPoint,
+    absolute_seconds_by_batch,
+    speedup_by_batch,
+)
 from bench_core.chart_frame import (
     ARM_STYLES,
     GRAY,
@@ -18,24 +24,19 @@ from bench_core.chart_frame import (
 )
 from bench_core.figures import (
     Line,
-    Saved,
-    SecondsBar,
-    SpeedupPoint,
-    absolute_seconds_by_batch,
     cumulative_seconds,
     epoch_seconds,
     mean_series,
-    place_text,
-    seconds_saved,
     spark,
-    speedup_by_batch,
     step_times,
 )
 from bench_core.iteration_figures import latency_shares, running_percentiles
 from bench_core.measured import measure
 from bench_core.pairing import comparisons
+from bench_core.saved_figure import Saved, seconds_saved
 from bench_core.stats import Band, break_even, saved_after
 from bench_core.store import Store
+from bench_core.units import place_text
 from tests import planted
 
 EAGER = Line("eager", [67.4, *[66.2] * 29])

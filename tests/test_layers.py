@@ -58,8 +58,15 @@ LAYERS = (
     {"claim_rules", "machine_tables"},
     {"claim_trends"},
     {"judging"},
-    {"figures", "iteration_figures", "latency_figures", "loss_figure", "parts_figure"},
-    {"phase_figure"},
+    {
+        "figures",
+        "batch_figures",
+        "iteration_figures",
+        "latency_figures",
+        "loss_figure",
+        "parts_figure",
+    },
+    {"phase_figure", "saved_figure"},
     {"chart_titles"},
     {"pair_figures"},
     {"report", "terminal"},
@@ -74,6 +81,7 @@ MEASURING_MAY_USE = {"spec", "events", "paths"}
 DRAWING = {
     f"bench_core/{name}.py"
     for name in (
+        "batch_figures",
         "chart_frame",
         "figures",
         "iteration_figures",
@@ -83,6 +91,7 @@ DRAWING = {
         "parts_figure",
         "phase_figure",
         "report",
+        "saved_figure",
     )
 }
 HOMES = {

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from bench_core import figures, pair_figures
+from bench_core.batch_figures import SecondsBar, absolute_seconds_by_batch
 from bench_core.chart_frame import CONFIG, on_log_axes
 from bench_core.chart_titles import epochs_title, training_caption
 from bench_core.comparison import Comparison
@@ -57,13 +58,13 @@ def seconds_card(chosen: Comparison, pairs: Sequence[Comparison]) -> None:
     """Steady seconds per epoch by batch size, a bar an arm, on the chosen pair's machine."""
     alike = [pair for pair in of_any_size(chosen, pairs) if pair.machine == chosen.machine]
     bars = [
-        figures.SecondsBar(arm.name, pair.workload.batch_size, arm.steady_seconds)
+        SecondsBar(arm.name, pair.workload.batch_size, arm.steady_seconds)
         for pair in alike
         for arm in (pair.baseline, pair.candidate)
     ]
     title = batch_title(alike, absolute=True)
     caption = f"{chosen.workload.model} on {chosen.machine}: seconds of a steady epoch."
-    figure = figures.absolute_seconds_by_batch(bars, title=title)
+    figure = absolute_seconds_by_batch(bars, title=title)
     chart_card(title, caption, figure, "by_batch")
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench_core.comparison import COMPILE, Comparison, ends_text
-from bench_core.figures import place_text
 from bench_core.latency_figures import Latencies
 from bench_core.stats import Band
-from bench_core.units import count_text, rate_text, seconds_text
+from bench_core.units import count_text, place_text, rate_text, seconds_text
 from pages.parts.comparison_words import nothing_shown_text, speedup_cells
 from pages.parts.kinds import model_text
 

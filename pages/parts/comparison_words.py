@@ -7,7 +7,6 @@ from typing import Any
 
 from bench_core.comparison import SCATTER, Comparison, ends_text, floor_text
 from bench_core.events import Parity
-from bench_core.figures import place_text
 from bench_core.geomeans import Means, by_variant
 from bench_core.measured import Arm
 from bench_core.pairing import Comparisons
@@ -20,6 +19,7 @@ from bench_core.units import (
     counted,
     interval_text,
     percent_text,
+    place_text,
     ratio_text,
     seconds_text,
 )

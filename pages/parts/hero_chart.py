@@ -9,8 +9,8 @@ import streamlit as st
 from bench_core.chart_frame import CONFIG
 from bench_core.chart_titles import training_caption
 from bench_core.comparison import Comparison
-from bench_core.figures import Saved, seconds_saved
 from bench_core.latency_figures import latency_bars, latency_by_batch
+from bench_core.saved_figure import Saved, seconds_saved
 from pages.parts.answers import Answer
 from pages.parts.comparison_latency import points_of
 from pages.parts.text import plain

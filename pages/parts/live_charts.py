@@ -22,19 +22,11 @@ from bench_core.chart_titles import (
     training_caption,
 )
 from bench_core.comparison import Comparison
-from bench_core.figures import (
-    Line,
-    Saved,
-    break_even_from,
-    cumulative_seconds,
-    epoch_seconds,
-    mean_series,
-    seconds_saved,
-    step_times,
-)
+from bench_core.figures import Line, cumulative_seconds, epoch_seconds, mean_series, step_times
 from bench_core.iteration_figures import latency_shares, running_percentiles
 from bench_core.measured import Arm
 from bench_core.run import ENDED
+from bench_core.saved_figure import Saved, break_even_from, seconds_saved
 from bench_core.spec import Cache
 from bench_core.stats import seconds_saved as saved_by_epoch
 from bench_core.store import Store
