@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
-from operator import ne
 from typing import Literal
 
 from bench_core.comparison import EAGER, Comparison
 from bench_core.measured import Arm, Measured
+from bench_core.neighbours import (
+    Conditions,
+    Neighbour,
+    difference_texts,
+    nearest_to,
+    neighbourhood,
+    unlike,
+)
 from bench_core.run import NOT_STATED, Run
 from bench_core.spec import COMPILES, Experiment, RunSpec, Variant, Workload
 from bench_core.stats import RUNS_FOR_A_VERDICT, ScipyMissing
@@ -133,12 +139,8 @@ class Comparisons:
         return {kind: kinds[kind] for kind in by_size}
 
 
-# A cell's conditions, as items in their order.
-Conditions = tuple[tuple[str, object], ...]
 # Its runs, by the number that `_Settings` gives an arm's setting.
 Cell = dict[int, list[Measured]]
-# Of so many cells of one model on one device the nearest is looked for.
-MOST_NEIGHBOURS = 20
 
 
 def comparisons(
@@ -167,11 +169,11 @@ def comparisons(
     wanted = settings.number(axis.baseline) if axis.baseline else None
     no_baseline = f"no {axis.baseline_name} run of the same workload"
     kind = "variant" if axis.names == ("variant",) else "arm"
-    for here, near in _neighbourhood(cells):
+    for here, near in neighbourhood(cells):
         cell = cells[here.conditions]
         base = next(iter(cell)) if wanted is None else wanted
         if base not in cell:
-            nearest = _nearest(here, near, base, has_it=True)
+            nearest = nearest_to(here, near, base, has_it=True)
             lacks = axis.baseline_name
             left_out += [
                 _without_partner(ones, no_baseline, "on the same machine", here, nearest, lacks)
@@ -179,7 +181,7 @@ def comparisons(
             ]
             continue
         if len(cell) == 1:
-            nearest = _nearest(here, near, base, has_it=False)
+            nearest = nearest_to(here, near, base, has_it=False)
             what = f"no other {kind} than {settings.name(axis, base, cell)} of the same workload"
             left_out.append(_without_partner(cell[base], what, "on this machine", here, nearest))
             continue
@@ -237,59 +239,12 @@ class _Settings:
         return self.names_of[number]
 
 
-# Why a run has no partner
-
-
-@dataclass(frozen=True, slots=True)
-class _Neighbour:
-    """A cell among those of its model, machine and device; `facts` leave the batch out."""
-
-    conditions: Conditions
-    facts: Conditions
-    batch: object
-    arms: Collection[int]
-
-
-def _neighbourhood(cells: Mapping[Conditions, Cell]) -> list[tuple[_Neighbour, list[_Neighbour]]]:
-    """Each cell, in their order, with those of its place, itself among them."""
-    by_place: dict[object, list[_Neighbour]] = defaultdict(list)
-    found = []
-    for conditions, cell in cells.items():
-        known = dict(conditions)
-        batch = known.pop("batch_size", None)
-        known.pop("samples", None)
-        place = tuple(known.get(name) for name in ("model", "machine", "device"))
-        here = _Neighbour(conditions, tuple(known.items()), batch, cell.keys())
-        by_place[place].append(here)
-        found.append((here, by_place[place]))
-    return found
-
-
-def _nearest(
-    to: _Neighbour, near: Sequence[_Neighbour], arm: int, *, has_it: bool
-) -> _Neighbour | None:
-    """The cell that differs in the fewest facts, of those with that arm, or with another one.
-
-    Another batch weighs less than another fact: such runs were mostly meant to be the same.
-    """
-    fitting = (
-        one
-        for one in near
-        if one is not to and (arm in one.arms if has_it else len(one.arms) > (arm in one.arms))
-    )
-    return min(
-        islice(fitting, MOST_NEIGHBOURS),
-        key=lambda one: 2 * sum(map(ne, to.facts, one.facts)) + (to.batch != one.batch),
-        default=None,
-    )
-
-
 def _without_partner(
     runs: Sequence[Measured],
     what: str,
     where: str,
-    here: _Neighbour,
-    nearest: _Neighbour | None,
+    here: Neighbour,
+    nearest: Neighbour | None,
     lacks: str = "",
 ) -> LeftOut:
     """`no eager run of the same workload: batch_size is 256 here, 1024 there`."""
@@ -297,22 +252,9 @@ def _without_partner(
     cause: Cause = "no baseline" if lacks else "no other arm"
     if nearest is None:
         return LeftOut(these, cause, f"{what} {where}", lacks=lacks)
-    differ = _unlike(dict(here.conditions), dict(nearest.conditions))
-    # As many samples as the batch holds are no other difference than the batch.
-    if "batch_size" in differ and differ.get("samples") == differ["batch_size"]:
-        del differ["samples"]
-    told = "; ".join(
-        f"{name} is {_told(ours)} here, {_told(theirs)} there"
-        for name, (ours, theirs) in differ.items()
-    )
+    differ = difference_texts(here, nearest)
     kind = f"{what}: {', '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}"
-    return LeftOut(these, cause, f"{what}: {told}", kind, lacks)
-
-
-def _told(value: object) -> str:
-    if isinstance(value, Variant):
-        return value.name
-    return NOT_STATED if value is None else str(value)
+    return LeftOut(these, cause, f"{what}: {'; '.join(differ.values())}", kind, lacks)
 
 
 def _useless(one: Measured) -> tuple[Cause, str] | None:
@@ -484,14 +426,4 @@ def differences(
     By name the candidate's value and the baseline's. A fact that neither source states agrees; one
     that only one of them states differs.
     """
-    return _unlike(conditions_of(candidate, axis), conditions_of(baseline, axis))
-
-
-def _unlike(
-    ours: Mapping[str, object], theirs: Mapping[str, object]
-) -> dict[str, tuple[object, object]]:
-    return {
-        name: (ours.get(name), theirs.get(name))
-        for name in {**theirs, **ours}
-        if ours.get(name) != theirs.get(name)
-    }
+    return unlike(conditions_of(candidate, axis), conditions_of(baseline, axis))
