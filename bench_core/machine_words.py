@@ -282,10 +282,10 @@ def job_text(row: Row, count: int, with_start: bool = True) -> str:
 
 
 def prices_text(across: Across, prices: Mapping[str, float]) -> str:
-    """`Prices of an hour: T4 0.35, A100 1.2.`; empty where no machine has one."""
+    """`Prices of an hour, in your currency: T4 0.35, A100 1.2.`; empty where no machine has one."""
     listed = [
         f"{across.names[place]} {prices[place.machine_id]:,.10g}"
         for place in across.places
         if place.machine_id in prices
     ]
-    return f"Prices of an hour: {', '.join(listed)}." if listed else ""
+    return f"Prices of an hour, in your currency: {', '.join(listed)}." if listed else ""

@@ -66,7 +66,7 @@ def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
         )
     at = _places(table, answers)
     texts: dict[str, Question] = {}
-    nameless: set[str | None] = set()
+    nameless: dict[str | None, None] = {}
     seen: set[tuple[str, ...]] = set()
     named = [at[role] for role in ("device", "variant", "machine", "device_name") if role in at]
     for row in table.rows():
@@ -81,7 +81,7 @@ def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
         if device and device_of(device) is None:
             texts[f"device:{device}"] = _about_device(device)
         if _name_of(table, row, at, device) is None:
-            nameless.add(_device_said(device, answers))
+            nameless[_device_said(device, answers)] = None
         if len(texts) > MOST_ASKED:
             raise BadFile(
                 f"more than {MOST_ASKED} texts in the columns variant and device are not known; "
@@ -89,13 +89,8 @@ def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
                 row.line,
                 table.header[at["variant"]],
             )
-    if nameless:
-        kind = "CPU" if nameless == {"cpu"} else "GPU"
-        # Of this file alone: nothing says that the machines of two files are one.
-        label = f"{kind} of {shortened(table.name)}"
-        why = "no column machine names it"
-        asked.append(Question("machine", "Which machine was it measured on?", label, (), why))
-    return [*texts.values(), *asked]
+    machines = [_about_machine(table, said, len(nameless) > 1) for said in nameless]
+    return [*texts.values(), *asked, *machines]
 
 
 def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
@@ -171,6 +166,15 @@ def _about_device(text: str) -> Question:
     return Question(f"device:{text}", words, None, ("cpu", "cuda:0", "mps"))
 
 
+def _about_machine(table: TableFile, device: str | None, several: bool) -> Question:
+    """Of a device that no column names the machine of: in a file of several each has its own."""
+    on = f" on {device}" if several else ""
+    # Of this file alone: nothing says that the machines of two files are one.
+    label = f"{'CPU' if device == 'cpu' else 'GPU'} of {shortened(table.name)}"
+    text = f"Which machine was it measured on{f', on {device}' if several else ''}?"
+    return Question(f"machine{on}", text, label, (), "no column machine names it")
+
+
 # Rows
 
 
@@ -230,7 +234,7 @@ def _facts(
     name = _name_of(table, row, at, device)
     facts["inferred"] = {}
     if name is None:
-        name = answers["machine"]
+        name = answers.get(f"machine on {said}") or answers["machine"]
         facts["inferred"]["machine"] = "no column names it"
     if is_name(device):
         facts.setdefault("device_name", device)

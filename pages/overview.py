@@ -1,6 +1,7 @@
 """Overview: the newest answer, the answers before it, and what this machine is doing now.
 
-Without a measurement it offers the demo. Nothing reloads by itself here: Live does that.
+An answer of this machine comes before newer ones of others. Without a measurement it offers the
+demo. Nothing reloads by itself here: Live does that.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ def draw_hero(answer: Answer) -> None:
     if answer.kind == "Training":
         facts += ["fp32"] * (pair.workload.precision == "fp32" and pair.states("precision"))
         facts += [f"{cache} cache" for cache in caches if cache == "cold"]
+    if not answer.measured_here:
+        facts.append(f"imported, measured on {pair.machine}")
     row = st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
     )
@@ -293,7 +296,10 @@ def this_machine() -> str:
 with Store() as store:
     runs = store.runs()
     machines = store.machines()
-    measured = measured_runs(store, [run for run in runs if run.status in ENDED][-NEWEST_RUNS:])
+    ended = [run for run in runs if run.status in ENDED]
+    here = [run for run in ended if run.import_id is None]  # a large import hides none of them
+    newest = {run.number: run for run in (*here[-NEWEST_RUNS:], *ended[-NEWEST_RUNS:])}
+    measured = measured_runs(store, [newest[number] for number in sorted(newest)])
 running = [run for run in runs if run.status == "running"]
 queued = [run for run in runs if run.status == "queued"]
 if not running and not queued and not (capabilities.cached() or capabilities.failure()):
@@ -329,11 +335,13 @@ if not runs:
 
 found = comparisons(measured)
 answers = answers_of(found.pairs)
+# What was measured here says more of this machine than a newer result of another one.
+hero = next((answer for answer in answers if answer.measured_here), next(iter(answers), None))
 left, right = st.columns([2.2, 1], gap="small")
 with left:
-    if answers:
+    if hero:
         with st.container(border=True, gap="small", height="stretch"):
-            draw_hero(answers[0])
+            draw_hero(hero)
     else:
         draw_no_answer(measured, found.left_out, bool(running or queued))
         draw_promises()
@@ -345,7 +353,9 @@ with right, st.container(border=True, gap="small", height="stretch"):
     draw_floors(measured)
 
 # A run that failed is news too, until the same has been measured after all.
-tiles: list[tuple[float, Answer | Run]] = [(answer.ended_at, answer) for answer in answers[1:]]
+tiles: list[tuple[float, Answer | Run]] = [
+    (answer.ended_at, answer) for answer in answers if answer is not hero
+]
 done = {(pair.workload, pair.candidate.variant) for pair in found.pairs}
 for one in measured:
     what = (one.run.spec.workload, one.run.spec.variant.arm)

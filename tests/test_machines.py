@@ -496,7 +496,7 @@ def test_who_is_the_cheapest_is_counted(two):
     assert cheapest_text(two, PRICES, 100) == (
         "Cheapest of the 2 workloads with a price on two machines: T4 for 2."
     )
-    assert prices_text(two, PRICES) == "Prices of an hour: T4 3.6, A100 36."
+    assert prices_text(two, PRICES) == "Prices of an hour, in your currency: T4 3.6, A100 36."
 
 
 def test_no_price_no_money(two):

@@ -137,6 +137,24 @@ def on_live_page(at: AppTest) -> bool:
 # Overview
 
 
+def test_an_answer_of_this_machine_comes_before_newer_ones_of_others(data):
+    with Store() as store:
+        planted_experiment(store, models=("resnet18",), machine="A100", ended_ago_seconds=9000)
+        with Store(data / "other.db") as other:
+            planted_experiment(other, models=("vgg16",), machine="T4")
+            runs = other.runs()
+            epochs = other.epochs([run.number for run in runs])
+        brought = [ImportedRun(run, epochs[run.number]) for run in runs]
+        store.import_runs("t4.csv", "0" * 64, "results", iter(brought))
+    at = overview()
+    assert "resnet18" in at.header[0].value and "imported" not in said(at)
+    with Store() as store:
+        store.delete([run.number for run in store.runs() if run.import_id is None])
+    at = overview()
+    assert "vgg16" in at.header[0].value
+    assert "imported, measured on T4" in said(at)
+
+
 def test_without_a_measurement_it_offers_the_demo() -> None:
     at = overview()
     assert "No measurements yet" in said(at)

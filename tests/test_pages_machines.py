@@ -117,7 +117,7 @@ def test_a_price_makes_seconds_money_and_stays(three):
     at = opened("compare", across="Cost", machines_epochs="200")
     text = said(at)
     assert "Cost of 200 epochs with start-up" in text
-    assert "Prices of an hour: T4 0.35, A100 2." in text
+    assert "Prices of an hour, in your currency: T4 0.35, A100 2." in text
     assert (
         "Cheapest of the 2 workloads with a price on two machines: T4 for 1 and A100 for 1." in text
     )
@@ -135,7 +135,7 @@ def test_view_only_shows_money_and_asks_no_price(three, monkeypatch):
     monkeypatch.setenv("BENCH_VIEW_ONLY", "1")
     at = opened("compare", across="Cost")
     assert prices(at) == []
-    assert "Prices of an hour: T4 0.35." in said(at)
+    assert "Prices of an hour, in your currency: T4 0.35." in said(at)
 
 
 def test_the_matrix_of_several_machines_does_not_say_the_speedups_again(three):

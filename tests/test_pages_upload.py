@@ -13,7 +13,7 @@ from bench_core import imports, minimal_csv, step_file
 from bench_core.result_csv import write
 from bench_core.store import Store
 from bench_core.table_file import open_table
-from pages.parts import sample_results
+from pages.parts import import_list, sample_results
 from pages.parts.text import plain
 from tests.driven_pages import button, labels, opened, said, table, words
 from tests.planted import planted_experiment
@@ -87,6 +87,35 @@ def test_files_are_checked_first_and_then_imported_with_one_press(store, written
     assert not at.file_uploader
     assert [run.machine for run in store.runs()] == ["T4", "T4", "A100", "A100"]
     assert list(table(at, "Steady epoch")["From"]) == ["a100.csv"] * 2 + ["t4.csv"] * 2
+
+
+def test_an_import_leads_to_its_machines_on_compare(store, written):
+    planted_experiment(store, models=("small_cnn",), machine="CPU", repeats=1, epochs=4)
+    at = uploaded(written)
+    button(at, "Import 4 runs").click().run()
+    [link] = at.get("page_link")
+    assert link.proto.label == "See T4, A100 in Compare"
+    assert link.proto.query_string == "machines=T4&machines=A100"
+    chosen = opened("compare", machines=["T4", "A100"])
+    assert {one for row in table(chosen, "Speedup")["Machine"] for one in row} == {"T4", "A100"}
+
+
+def test_a_long_name_shows_both_ends_and_stands_in_full_below(store, written):
+    name = "inference-benchmark-results-nhwc-pt260-cu126-rtx4090_v2.csv"
+    at = uploaded({name: written["t4.csv"]})
+    assert list(preview(at)) == ["inference-ben…126-rtx4090_v2.csv"]
+    assert name in said(at)
+
+
+def test_each_device_that_no_column_names_the_machine_of_is_asked_for(store):
+    rows = [f"{device},resnet18,eager,16,1,2.0" for device in ("cpu", "cuda:0")]
+    text = "\n".join(["device,model,variant,batch_size,epoch,epoch_seconds", *rows])
+    at = uploaded({"both.csv": text.encode()})
+    asked = {one.label: one.value for one in at.selectbox if "measured" in one.label}
+    assert asked == {
+        "Which machine was it measured on, on cpu?": "CPU of both.csv",
+        plain("Which machine was it measured on, on cuda:0?"): "GPU of both.csv",
+    }
 
 
 def test_what_a_filter_hides_is_shown_after_the_import(store, written):
@@ -277,6 +306,7 @@ def test_undoing_an_import_names_its_runs_and_takes_them_out(store, written):
     at.button(key=f"undo_{of_t4.id}").click().run()
     assert "**2 runs** from **t4.csv**" in said(at)
     assert len(store.runs()) == 4
+    assert at.session_state[import_list.OPEN] is False, "it would lie over the question"
     button(at, "Take 2 runs out").click().run()
     assert {run.machine for run in store.runs()} == {"A100"}
     assert toasts(at) == ["2 runs from t4\\.csv taken out."]

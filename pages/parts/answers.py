@@ -39,6 +39,12 @@ class Answer:
         return next((one for one in ordered if one.workload.batch_size == onward), ordered[-1])
 
     @property
+    def measured_here(self) -> bool:
+        """Whether none of its runs was imported: this machine's own."""
+        arms = [arm for pair in self.pairs for arm in (pair.baseline, pair.candidate)]
+        return all(one.run.import_id is None for arm in arms for one in arm.runs)
+
+    @property
     def ended_at(self) -> float:
         arms = [arm for pair in self.pairs for arm in (pair.baseline, pair.candidate)]
         return max(one.run.ended_at or 0.0 for arm in arms for one in arm.runs)

@@ -186,7 +186,10 @@ def caption_of(view: View) -> str:
         case "Cost":
             starts = all(starts_known(row, view.prices) for row in view.rows)
             job = job_text(view.rows[0], view.count, starts)
-            text = f"Cost of {job}, with each machine's cheapest arm: less is better."
+            text = (
+                f"Cost of {job} in the currency of the prices, with each machine's cheapest arm: "
+                "less is better."
+            )
     looks = any(is_first_look(arm) for row in view.rows for arm in row.arms.values())
     return text + (" Hollow: a first look." if looks else "")
 

@@ -36,6 +36,7 @@ MOST_MISSING = 500
 MOST_MEANS = 3
 LONG_TRAINING = 100
 MOST_EPOCHS = 100_000
+MOST_PRICE = 1e6  # an hour, in whatever currency
 
 
 def machines_section(across: Across, machines: Sequence[str], view_only: bool) -> None:
@@ -110,14 +111,19 @@ def _choose(across: Across, rows: Sequence[Row], prices: Mapping[str, float]) ->
 
 def _prices_popover(across: Across, prices: Mapping[str, float]) -> None:
     with st.popover("Prices", icon=":material/payments:"):
-        st.caption("What an hour on each machine costs, in your money: seconds become a cost.")
+        st.caption(
+            "What an hour on each machine costs, all in one currency of yours: costs are in the "
+            "same. Empty or 0 is no price."
+        )
         for machine_id in dict.fromkeys(place.machine_id for place in across.places):
             of = next(place for place in across.places if place.machine_id == machine_id)
             key = f"price_{machine_id}"
-            st.session_state.setdefault(key, prices.get(machine_id))
+            price = prices.get(machine_id)
+            st.session_state.setdefault(key, price and min(price, MOST_PRICE))
             st.number_input(
                 f"{plain(of.machine)} an hour",
                 min_value=0.0,
+                max_value=MOST_PRICE,
                 step=0.1,
                 format="%g",
                 placeholder="no price",

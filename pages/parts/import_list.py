@@ -16,6 +16,8 @@ from pages.parts.text import plain
 from pages.parts.when import reader_zone, when_text
 
 WITHOUT_SCROLLING = 5
+# Whether the list is open, in the session.
+OPEN = "imports_open"
 
 
 def import_list(imports: Sequence[Import], runs: Sequence[Run]) -> None:
@@ -25,7 +27,13 @@ def import_list(imports: Sequence[Import], runs: Sequence[Run]) -> None:
     left = Counter(run.import_id for run in runs)
     height: Literal["content", 360] = "content" if len(imports) <= WITHOUT_SCROLLING else 360
     with (
-        st.popover(counted(len(imports), "import"), icon=":material/upload_file:", type="tertiary"),
+        st.popover(
+            counted(len(imports), "import"),
+            icon=":material/upload_file:",
+            type="tertiary",
+            key=OPEN,
+            on_change="rerun",
+        ),
         st.container(height=height, border=False, width=420),
     ):
         for one in imports:
@@ -44,9 +52,19 @@ def _import(one: Import, left: int) -> None:
         f"**{plain(one.file)}**  \n:small[:gray[{plain(' · '.join(facts))}]]", width="content"
     )
     if row.button(
-        "Undo", icon=":material/undo:", type="tertiary", key=f"undo_{one.id}", width="content"
+        "Undo",
+        icon=":material/undo:",
+        type="tertiary",
+        key=f"undo_{one.id}",
+        width="content",
+        on_click=_close,
     ):
         confirm_undo(one, left)
+
+
+def _close() -> None:
+    """The list would lie over the question."""
+    st.session_state[OPEN] = False
 
 
 @st.dialog("Undo an import", icon=":material/undo:")

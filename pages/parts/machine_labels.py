@@ -37,7 +37,7 @@ def label_fields(store: Store, looks: Mapping[str, Look], key: str) -> dict[Aske
     here = store.labelled_machines()
     files: dict[Asked, str] = {}
     for file_id, look in looks.items():
-        if look.new and not any(question.key == "machine" for question in look.questions):
+        if look.new and not any(one.key.startswith("machine") for one in look.questions):
             for machine in look.machines:
                 owner = file_id if is_known_by_label(*machine) else ""
                 files.setdefault((owner, machine), look.file)

@@ -26,7 +26,8 @@ from pages.parts.machine_labels import Asked, label_fields, labels_of, relabel
 from pages.parts.text import plain
 from pages.parts.upload_preview import ask, preview_table
 
-RESULTS = Path(__file__).resolve().parents[1] / "results.py"
+PAGES = Path(__file__).resolve().parents[1]
+RESULTS, COMPARE = PAGES / "results.py", PAGES / "compare.py"
 ENDINGS = ("csv", "tsv", "txt", "gz")
 state = st.session_state
 log = logging.getLogger(__name__)
@@ -74,6 +75,13 @@ def upload(after: Callable[[], None]) -> None:
     """
     if words := state.pop("upload_told", None):
         st.toast(words, icon=":material/check:")
+    if machines := state.pop("upload_machines", None):
+        st.page_link(
+            COMPARE,
+            label=f"See {plain(', '.join(machines))} in Compare",
+            icon=":material/balance:",
+            query_params={"machines": machines},
+        )
     if not is_open():
         return
     opened: Upload = state.upload
@@ -174,10 +182,13 @@ def _check(opened: Upload, files: Sequence[UploadedFile], after: Callable[[], No
             return
         with st.spinner(f"Importing {runs} …"):
             steps = _steps_by_owner(opened, files)
-            told, failed = _take_in(store, opened, [file for file, _ in ready], steps, labels)
+            told, brought, failed = _take_in(
+                store, opened, [file for file, _ in ready], steps, labels
+            )
             # Before anything is drawn: a second press finds nothing to import.
             if told:
                 state.upload_told = told
+                state.upload_machines = _machines_of(store, brought)
                 after()
             if not failed and not any(look.state == "asks" for look in looks):
                 close_upload()
@@ -270,9 +281,10 @@ def _take_in(
     files: Sequence[UploadedFile],
     steps: Mapping[str, Sequence[TableFile]],
     labels: Mapping[Asked, str],
-) -> tuple[str, list[str]]:
-    """Import files; what became of them, and a sentence for each that could not be stored."""
-    new, brought, failed = 0, 0, []
+) -> tuple[str, list[str], list[str]]:
+    """Import files; what became of them, the imports' ids, and a sentence for each that failed."""
+    brought: list[str] = []
+    new, failed = 0, []
     for file in files:
         answers = opened.answers.get(file.file_id, {}) | labels_of(labels, file.file_id)
         try:
@@ -284,7 +296,11 @@ def _take_in(
         if imported.record:
             relabel(store, imported.record, labels)
             new += imported.new
-            brought += 1
-    if not brought:
-        return "", failed
-    return f"{counted(new, 'run')} from {counted(brought, 'file')} imported.", failed
+            brought.append(imported.record.id)
+    told = f"{counted(new, 'run')} from {counted(len(brought), 'file')} imported."
+    return told if brought else "", brought, failed
+
+
+def _machines_of(store: Store, imports_of: Sequence[str]) -> list[str]:
+    """What the machines of these imports are called now, each once."""
+    return list(dict.fromkeys(run.machine for run in store.runs() if run.import_id in imports_of))

@@ -18,6 +18,8 @@ from pages.parts.text import plain
 
 STATE_COLORS = {"ready": "green", "known": "gray", "refused": "red"}
 LEFT_OUT = "ignore"
+# Characters of a file's name that fit into its cell, and how many of them are of its end.
+LONGEST_NAME, NAME_END = 32, 18
 MODES = ("reduce-overhead", "max-autotune")
 # By the argument that names a variant, what is shown for it; any other argument can be typed.
 USUAL_VARIANTS = {
@@ -51,7 +53,11 @@ def preview_table(
         height="content" if len(looks) <= 12 else 460,
         alt="The files, what each is read as, what it would bring, and what is wrong or asked",
         column_config={
-            "File": st.column_config.TextColumn(width=220, pinned=True),
+            "File": st.column_config.TextColumn(
+                width=220,
+                pinned=True,
+                help="Of a long name its beginning and its end; it stands in full below.",
+            ),
             "State": st.column_config.MultiselectColumn(
                 width=114,
                 options=states,
@@ -74,6 +80,9 @@ def preview_table(
             "Note": st.column_config.TextColumn(width=290),
         },
     )
+    long = [look.file for look in looks if _ends_of(look.file) != look.file]
+    if long:
+        st.caption("  \n".join(f"{plain(_ends_of(name))} is {plain(name)}" for name in long))
     # The way out in full: a cell of the table cuts it off.
     refused = [
         f":red[:material/error:] **{plain(look.file)}** :gray[is refused:] {plain(look.note)}"
@@ -82,6 +91,13 @@ def preview_table(
     ]
     if refused:
         st.markdown("  \n".join(refused))
+
+
+def _ends_of(name: str) -> str:
+    """A name as it fits its cell: `inference-be…fp16-rtx4090.csv`; ends tell files apart."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[: LONGEST_NAME - NAME_END - 1]}…{name[-NAME_END:]}"
 
 
 def _chip(look: Look, answers: Mapping[str, str]) -> str:
@@ -93,7 +109,7 @@ def _chip(look: Look, answers: Mapping[str, str]) -> str:
 def _row(look: Look, chip: str) -> dict[str, object]:
     nothing = not (look.new or look.known)
     return {
-        "File": look.file,
+        "File": _ends_of(look.file),
         "State": [chip],
         "Read as": look.family,
         "Rows": look.rows or EMPTY_CELL,
@@ -145,7 +161,7 @@ def _field(
     value = answers.get(question.key) or question.suggestion
     kind = question.key.split(":")[0]
     choices = list(question.choices)
-    if kind == "machine":
+    if kind.startswith("machine"):  # one, or one for each device of the file
         choices = label_choices(value, machines=machines)
     elif kind in ("variant", "arm") and not choices:
         usual = (*USUAL_VARIANTS, *([LEFT_OUT] if kind == "arm" else []))
