@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import math
-import statistics
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -22,6 +21,7 @@ from torch import Tensor
 
 from bench_core.events import Parity
 from bench_core.measuring import models
+from bench_core.measuring.distance import Differences, Result, differences, summary
 from bench_core.measuring.inference import call_of, grad_mode_of, tensors_of
 from bench_core.measuring.training import Criterion, loss_function, placement
 from bench_core.measuring.variants import records_cuda_graphs
@@ -40,9 +40,6 @@ FAR_BEYOND = 4.0
 # Small gradients are zero in fp16 without it. GradScaler starts higher, where they may overflow.
 LOSS_SCALE = {"fp16": 1024.0}
 
-# What one pass computes, by name: `loss`, `gradients`, `outputs`, those that there are.
-Result = dict[str, list[Tensor]]
-Differences = dict[str, float]
 
 # Relative to eager, by task and arithmetic. Correct code seldom passes them. Against fp64, eager
 # torchvision models from random weights were off (batch 8, 64 and 224 px):
@@ -94,7 +91,7 @@ def check(
         return _Comparison(spec, device, original, variant, criterion).parity(batches)
     except NotChecked as reason:
         return Parity(verdict="not checked", text=f"{reason}.")
-    except Exception as error:
+    except Exception as error:  # whatever a model or a backend raises when it is called again
         return Parity(verdict="not checked", text=f"parity itself failed ({_gist(error)}).")
 
 
@@ -120,7 +117,7 @@ class _Comparison:
         try:
             built = models.build(self.spec.workload, self.spec.measurement.weights)
             self.original.load_state_dict(built.module.state_dict())
-        except Exception as error:
+        except Exception as error:  # a user's build_model may raise anything
             raise NotChecked(f"the model could not be built again ({_gist(error)})") from error
         return built.module.state_dict()
 
@@ -133,7 +130,7 @@ class _Comparison:
             if time.perf_counter() - began > LONGEST_SECONDS:
                 break
         seconds_a_pass = (time.perf_counter() - began) / len(compared) / 2
-        found = _summary([differences for _, differences in compared])
+        found = summary([apart for _, apart in compared])
         on = "one batch" if len(compared) == 1 else f"{len(compared)} batches"
         text = f"on {on} it differs from eager by {self._in_words(found)}"
         known = {FIELDS[what]: value for what, value in found.items() if math.isfinite(value)}
@@ -145,7 +142,7 @@ class _Comparison:
         try:
             self._must_be_affordable(seconds_a_pass)
             mine, eagers = self._distances_from_fp64([batch for batch, _ in compared])
-        except Exception as error:
+        except Exception as error:  # a model may refuse fp64 in any way, or memory run out
             why = str(error) if isinstance(error, NoReferee) else _gist(error)
             text = f"{text}, and no run in fp64 could judge ({why})"
             if self._excess(found) < FAR_BEYOND:
@@ -166,7 +163,7 @@ class _Comparison:
             raise NotChecked("what eager returns holds no tensor")
         if not any(output.isfinite().any() for output in right["outputs"]):
             raise NotChecked("what eager returns holds no finite number")
-        return _differences(mine, right)
+        return differences(mine, right)
 
     def _of_variant(self, batch: Any) -> Result:
         """Under a stance that forbids to compile: neither counters nor minutes may be spent."""
@@ -192,7 +189,7 @@ class _Comparison:
         return _pass(callee, parameters, _cloned(batch), spec, self.device, self.criterion)
 
     def _must_agree_with_itself(self, batch: Any) -> None:
-        again = _differences(self._of_eager(batch), self._of_eager(batch))
+        again = differences(self._of_eager(batch), self._of_eager(batch))
         if self._excess(again) > 0.5:
             raise NotChecked(
                 f"on the same batch eager differs from itself by {self._in_words(again)}: the "
@@ -225,11 +222,11 @@ class _Comparison:
         for batch in batches:
             wide = _in_fp64(batch, device)
             right = _pass(exact, parameters, wide, spec, device, self.criterion)
-            mine.append(_differences(self._of_variant(batch), right))
-            eagers.append(_differences(self._of_eager(batch), right))
+            mine.append(differences(self._of_variant(batch), right))
+            eagers.append(differences(self._of_eager(batch), right))
             if time.perf_counter() - began > LONGEST_SECONDS:
                 break
-        return _summary(mine), _summary(eagers)
+        return summary(mine), summary(eagers)
 
     def _excess(self, found: Differences) -> float:
         """The worst difference as a multiple of its limit."""
@@ -334,66 +331,6 @@ def _in_fp64(value: Any, device: torch.device) -> Any:
     if there.is_floating_point():
         there = there.double().requires_grad_(value.requires_grad)
     return there
-
-
-def _differences(mine: Result, right: Result) -> Differences:
-    """By name; of the outputs the worst one's."""
-    found = {what: relative_difference(mine[what], right[what]) for what in right}
-    if len(mine["outputs"]) == len(right["outputs"]):
-        pairs = zip(mine["outputs"], right["outputs"], strict=True)
-        found["outputs"] = max(relative_difference([one], [other]) for one, other in pairs)
-    return found
-
-
-def relative_difference(mine: Sequence[Tensor], right: Sequence[Tensor]) -> float:
-    """Norm of the difference over the norm of `right`, all tensors taken together.
-
-    inf where the shapes differ, and where a number that is not finite in one of the two is not the
-    same in the other.
-    """
-    if [one.shape for one in mine] != [one.shape for one in right]:
-        return math.inf
-    # Scaled by a power of 2, which rounds nothing: the square of a large number is inf.
-    largest = max((_largest(_wide(one)) for one in (*mine, *right)), default=0.0)
-    scale = math.ldexp(1.0, math.frexp(largest)[1] - 1)
-    apart = size = 0.0
-    for one, other in zip(mine, right, strict=True):
-        one, other = _wide(one), _wide(other)
-        finite = other.isfinite()
-        if not torch.equal(one.isfinite(), finite) or not torch.allclose(
-            one[~finite], other[~finite], equal_nan=True
-        ):
-            return math.inf
-        one, other = one[finite] / scale, other[finite] / scale
-        apart += torch.linalg.vector_norm(one - other).item() ** 2
-        size += torch.linalg.vector_norm(other).item() ** 2
-    if apart == 0:
-        return 0.0
-    return math.sqrt(apart / size) if size else math.inf
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    """In fp64 on the CPU, since not every device has it; a complex number as its two parts."""
-    parts = torch.view_as_real(tensor) if tensor.is_complex() else tensor
-    return parts.cpu().double()
-
-
-def _largest(tensor: Tensor) -> float:
-    """The largest finite magnitude; 0 where there is none."""
-    finite = tensor[tensor.isfinite()]
-    return finite.abs().max().item() if finite.numel() else 0.0
-
-
-def _summary(each: Sequence[Differences]) -> Differences:
-    """Of several batches the worst; of the gradients the median, unless one is no number."""
-
-    def summed_up(what: str) -> float:
-        values = [differences[what] for differences in each]
-        if what != "gradients" or math.inf in values:
-            return max(values)
-        return statistics.median(values)
-
-    return {what: summed_up(what) for what in each[0]}
 
 
 def _arithmetic(spec: RunSpec, device: torch.device) -> str:

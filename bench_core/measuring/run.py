@@ -342,7 +342,7 @@ class Run:
         """The epochs have been told and stand, whatever happens to an explanation of them."""
         try:
             return read()
-        except Exception as error:
+        except Exception as error:  # a profiler, a loader and torch's own counters raise anything
             self.notes.append(f"{what} was not read ({type(error).__name__}: {error})"[:300])
             return None
 
