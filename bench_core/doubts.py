@@ -311,7 +311,8 @@ def _unstated(source: str, names: Sequence[str]) -> Doubt | None:
     names = [name for name in names if name not in (SYNCHRONISED, SPREAD)]
     if not names:
         return None
-    text = f"{source} does not state: {', '.join(names)}"
+    told = ", ".join(name.replace("_", " ") for name in names)
+    text = f"{source} does not state: {told}"
     step = "find out and state it with the import, or measure it here"
     return Doubt("not stated", counted(len(names), "fact") + " unstated", text, step, len(names))
 

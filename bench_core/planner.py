@@ -20,57 +20,73 @@ EVEN_SECONDS = (1, 10, 60, 600, 3600, 36_000)
 
 
 @dataclass(frozen=True)
-class Worth:
-    """`saved_seconds` a day (negative: lost; None: a start was not measured), and the words.
+class Saved:
+    """Seconds a day (negative: lost) and their 95 % interval; a first look has none."""
 
-    `ends` is its 95 % interval; a first look has none.
-    """
-
-    saved_seconds: float | None
+    seconds: float
     ends: Band | None
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What is saved a day in one sentence, and what it rests on."""
+
     answer: str
     detail: str
 
 
-def worth(pair: Comparison, count: int, starts: int, shared: bool) -> Worth:
+def saved_a_day(pair: Comparison, count: int, starts: int, shared: bool) -> Saved | None:
     """What the candidate saves a day over `starts` starts of `count` epochs (iterations) each.
 
     `shared`: the compile cache is kept between starts, so each is a warm one; else each is cold.
-    ValueError: fewer than one epoch or one start.
+    None: a start was not measured. ValueError: fewer than one epoch or one start.
     """
     for name, value in ((f"{pair.unit}s a start", count), ("starts a day", starts)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
-    arm = pair.candidate
     cache = _cache(pair, shared)
-    before = pair.baseline.excess_seconds(pair.baseline_start(cache))
-    after = arm.excess_seconds(cache if arm.variant.cache else None)
-    if before is None or after is None:
-        return Worth(None, None, *_missing(pair, shared))
-    gain = pair.baseline.steady_seconds - arm.steady_seconds
-    saved = starts * (count * gain - (after - before))
+    debt = _debt(pair, cache)
+    if debt is None:
+        return None
+    gain = pair.baseline.steady_seconds - pair.candidate.steady_seconds
     view = pair.outlook(cache)
-    ends = None
-    if view:
-        once = saved_after(view, count)
-        ends = Band(starts * once.low, starts * once.high)
+    once = saved_after(view, count) if view else None
+    ends = Band(starts * once.low, starts * once.high) if once else None
+    return Saved(starts * (count * gain - debt), ends)
+
+
+def worth(pair: Comparison, count: int, starts: int, shared: bool) -> Worth:
+    """`saved_a_day` in words."""
+    saved = saved_a_day(pair, count, starts, shared)
+    cache = _cache(pair, shared)
+    debt = _debt(pair, cache)
+    if saved is None or debt is None:
+        return Worth(*_missing(pair, shared))
     whole = starts * count * pair.baseline.steady_seconds
     # What equal arms may lie apart is no gain and no loss; the start-up beside it is one.
     noise = math.expm1(pair.floor) * whole if pair.floor and pair.below_floor else None
+    ends = saved.ends
     half = (ends.high - ends.low) / 2 if ends else max(SCATTER * whole, noise or 0.0)
-    on_noise = noise is not None and starts * abs(after - before) <= noise
-    told = _verdict(saved, ends, half, on_noise)
+    on_noise = noise is not None and starts * abs(debt) <= noise
+    told = _verdict(saved.seconds, ends, half, on_noise)
     model = pair.workload.model_name
     each = f"{counted(count, pair.unit)}{' each' if starts > 1 else ''}"
     answer = (
-        f"{model} on {pair.machine}, {arm.name} instead of {pair.baseline.name}, "
+        f"{model} on {pair.machine}, {pair.candidate.name} instead of {pair.baseline.name}, "
         f"{counted(starts, 'start')} a day of {each}: {told}."
     )
-    detail = [_start_text(pair, cache, after - before), _pays_text(pair, cache)]
+    detail = [_start_text(pair, cache, debt), _pays_text(pair, cache)]
     if whole > DAY:
         long = duration_text(whole)
         detail.append(f"With {pair.baseline.name} that is {long} of work, more than one day.")
-    return Worth(saved, ends, answer, " ".join(detail))
+    return Worth(answer, " ".join(detail))
+
+
+def _debt(pair: Comparison, cache: Cache) -> float | None:
+    """What a start of the candidate costs beyond one of the baseline; None: not measured."""
+    before = pair.baseline.excess_seconds(pair.baseline_start(cache))
+    after = pair.candidate.excess_seconds(cache if pair.candidate.variant.cache else None)
+    return None if before is None or after is None else after - before
 
 
 def _cache(pair: Comparison, shared: bool) -> Cache:

@@ -41,12 +41,10 @@ def cards_of(
     else:
         cards = _of_inference(chosen, pairs, machines)
     stepped = with_stored_steps(chosen, store)
-    # A function has no parts; a file that states no wait for data leaves them open.
-    if (
-        has_series(chosen)
-        and not chosen.workload.is_function
-        and chosen.states("data_wait_seconds")
-    ):
+    # A function has no parts; a file that states no wait for data leaves them open, and with
+    # them where the time goes.
+    has_parts = has_series(chosen) and chosen.states("data_wait_seconds")
+    if has_parts and not chosen.workload.is_function:
         cards.append(partial(parts_card, stepped))
     # The matrix is of one batch size and one variant: those of the chosen pair.
     alike = [pair for pair in pairs if like(pair.candidate.runs[0].run, chosen)]
@@ -59,7 +57,7 @@ def cards_of(
     if len(alike) > 1 or failed:
         cards.append(partial(matrix_card, chosen, alike, failed, machines))
     if "side" not in chosen.axis:  # equal arms are worth nothing
-        if has_series(chosen):
+        if has_parts:
             cards.append(partial(diagnosis_card, stepped, store))
         cards.append(partial(_worth, chosen))
     if chosen.unit == "epoch" and has_series(chosen):

@@ -39,13 +39,14 @@ def projection_card(pair: Comparison) -> None:
             "them it comes near to the steady speedup.",
         )
         told.markdown(f"**{plain(over_text(pair, count))}**")
-        start = f" from {_a(pair.first_start)} cache" if pair.first_start else ""
+        known = pair.first_start and pair.states("cache")
+        start = f" from {_a(pair.first_start)} cache" if known else ""
         told.caption(plain(f"{pair_name(pair)}. Mean {pair.unit} with what starting took{start}."))
         for sentence in filter(None, (pair.saving_over(count), even_text(pair))):
             st.markdown(plain(sentence))
 
 
-def _a(cache: Cache) -> str:
+def _a(cache: Cache | None) -> str:
     return "no" if cache == "off" else f"a {cache}"
 
 

@@ -68,7 +68,8 @@ def report_of(
     with Store() as store:
         prices = store.prices()
         causes: Sequence[Cause] = ()
-        if has_series(chosen):  # a stated time has no parts to look into
+        # A stated time has no parts to look into, nor epochs that state no wait for data.
+        if has_series(chosen) and chosen.states("data_wait_seconds"):
             causes = diagnose(with_stored_steps(chosen, store), others_of(chosen, store))
     # Equal arms are worth nothing.
     value = None if "side" in chosen.axis else worth(chosen, *plan)

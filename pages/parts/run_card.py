@@ -106,7 +106,8 @@ def source(run: Run) -> Iterator[tuple[str, str]]:
             yield "Variant there", plain(run.source.variant)
         for name, whence in run.source.inferred.items():
             words = name.replace("_", " ")
-            yield f"{words[0].upper()}{words[1:]} from", plain(whence)
+            whose = "" if whence.startswith(NOT_STATED) else " from"
+            yield f"{words[0].upper()}{words[1:]}{whose}", plain(whence)
     stated, unit = run.stated, run.spec.workload.unit
     if stated:
         yield "Stated", f"{seconds_text(stated.steady_seconds)} an {unit}, without single times"
