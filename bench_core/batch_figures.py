@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from bench_core.chart_frame import GRAY, Style, arm_styles, axis_unit, framed, label
+from bench_core.chart_frame import GRAY, Style, arm_styles, axis_unit, error_bars, framed, label
 from bench_core.units import interval_text, seconds_text
 
 
@@ -50,15 +50,7 @@ def speedup_by_batch(
         figure.add_scatter(
             x=np.array([point.batch_size for point in mine]) * aside,
             y=np.array([point.ratio for point in mine]),
-            error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": np.array([p.high - p.ratio if p.high else np.nan for p in mine]),
-                "arrayminus": np.array([p.ratio - p.low if p.low else np.nan for p in mine]),
-                "color": style.color,
-                "thickness": 1.4,
-                "width": 4,
-            },
+            error_y=error_bars([(p.ratio, p.low, p.high) for p in mine], style.color, 4),
             name=label(name),
             mode="lines+markers",
             line={"color": style.color, "width": 2, "dash": style.dash},

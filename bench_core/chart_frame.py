@@ -49,6 +49,7 @@ class Style(NamedTuple):
 
 GRAY = "#7A8594"
 ORANGE = "#E0590B"
+GRID = "rgba(128,138,150,.18)"
 BAND = "rgba(224,89,11,.14)"  # ORANGE, of an interval around a line
 # A plain dash means a warm cache, dots a projection: arms are told apart by other patterns, and
 # executions, whose times are too noisy for patterns, by colours of their own.
@@ -196,7 +197,7 @@ def framed(figure: go.Figure, title: str, uirevision: str, x: str, suffix: str) 
             "spikedash": "solid",
         },
         yaxis={
-            "gridcolor": "rgba(128,138,150,.18)",
+            "gridcolor": GRID,
             "zeroline": False,
             "ticklabelstandoff": 6,
             "nticks": 6,
@@ -222,6 +223,24 @@ def line_look(style: Style, width: float, points: int, **changed: Any) -> dict[s
         "marker": {"color": style.color, "symbol": style.symbol, "size": 5 if width >= 2 else 4},
     }
     return {**look, **changed}
+
+
+def error_bars(
+    ends: Sequence[tuple[float, float | None, float | None]], color: str, width: int
+) -> dict[str, Any]:
+    """`error_x` or `error_y` of values with the ends of their intervals: value, low, high.
+
+    A value whose interval is not known has no bar.
+    """
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": np.array([high - value if high else np.nan for value, _, high in ends]),
+        "arrayminus": np.array([value - low if low else np.nan for value, low, _ in ends]),
+        "color": color,
+        "thickness": 1.4,
+        "width": width,
+    }
 
 
 def add_mark(figure: go.Figure, x: float, y: float, text: str, color: str, right: bool) -> None:

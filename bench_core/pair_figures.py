@@ -12,7 +12,9 @@ import plotly.graph_objects as go
 from bench_core.batch_figures import SpeedupPoint, speedup_by_batch
 from bench_core.chart_frame import (
     GRAY,
+    GRID,
     Style,
+    error_bars,
     framed,
     label,
     log_seconds_x,
@@ -120,7 +122,7 @@ def dots_by_machine(
     rows = {row: at for at, row in enumerate(dict.fromkeys((p.row, p.key) for p in points))}
     figure = go.Figure()
     for at in range(1, len(rows)):
-        figure.add_hline(at - 0.5, line={"color": "rgba(128,138,150,.18)", "width": 1})
+        figure.add_hline(at - 0.5, line={"color": GRID, "width": 1})
     if line_at is not None:
         figure.add_vline(line_at, line={"color": GRAY, "width": 1.5})
     for place, (name, style) in enumerate(styles.items()):
@@ -133,15 +135,7 @@ def dots_by_machine(
             figure.add_scatter(
                 x=np.array([point.value for point in mine]),
                 y=np.array([rows[point.row, point.key] + aside for point in mine]),
-                error_x={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": np.array([p.high - p.value if p.high else np.nan for p in mine]),
-                    "arrayminus": np.array([p.value - p.low if p.low else np.nan for p in mine]),
-                    "color": style.color,
-                    "thickness": 1.4,
-                    "width": 3,
-                },
+                error_x=error_bars([(p.value, p.low, p.high) for p in mine], style.color, 3),
                 name=label(name),
                 legendgroup=name,
                 showlegend=not pale or not full,
@@ -172,8 +166,7 @@ def dots_by_machine(
             range=[float(np.log10(low / room)), float(np.log10(high * room))],
             nticks=6,
         )
-    grid = "rgba(128,138,150,.18)"
-    figure.update_xaxes(title=None, showgrid=True, gridcolor=grid, ticksuffix=suffix)
+    figure.update_xaxes(title=None, showgrid=True, gridcolor=GRID, ticksuffix=suffix)
     figure.update_yaxes(
         tickvals=list(range(len(rows))),
         ticktext=[label(row) for row, _ in rows],

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from bench_core.chart_frame import ORANGE, framed, label
+from bench_core.chart_frame import GRID, ORANGE, framed, label
 from bench_core.comparison import Comparison
 from bench_core.time_parts import BETWEEN, Parts
 from bench_core.units import seconds_text
@@ -103,7 +103,7 @@ def time_parts(
     figure.update_traces(textangle=0, constraintext="none", textposition="inside")
     figure.update_traces(insidetextanchor="middle", cliponaxis=False)
     figure.update_layout(barmode="stack", hovermode="y unified", legend_traceorder="normal")
-    figure.update_xaxes(rangemode="tozero", showgrid=True, gridcolor="rgba(128,138,150,.18)")
+    figure.update_xaxes(rangemode="tozero", showgrid=True, gridcolor=GRID)
     figure.update_yaxes(categoryorder="array", categoryarray=rows[::-1], showgrid=False)
     return figure
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +57,10 @@ def tell(here: Capabilities) -> None:
 
 
 @pytest.fixture(autouse=True)
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A data folder that a worker seems to hold, so that nothing is measured behind a test."""
-    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
-    for name in ("BENCH_MODELS", "BENCH_VIEW_ONLY"):
-        monkeypatch.delenv(name, raising=False)
+def data(held_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("BENCH_MODELS", raising=False)
     tell(HERE)
-    with (tmp_path / "worker.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield tmp_path
+    return held_folder
 
 
 def overview() -> AppTest:

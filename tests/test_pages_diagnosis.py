@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +48,8 @@ WAITING = {("CPU", "small_cnn"): (Shape(2.0, wait_share=0.5), Shape(1.9, 5.8, wa
 
 
 @pytest.fixture(autouse=True)
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A data folder that a worker seems to hold, so that nothing is measured behind a test."""
-    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
-    monkeypatch.delenv("BENCH_VIEW_ONLY", raising=False)
-    with (tmp_path / "worker.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield tmp_path
+def data(held_folder: Path) -> Path:
+    return held_folder
 
 
 def plant(**changed: Any) -> None:
