@@ -11,10 +11,7 @@ import importlib.util
 import json
 import signal
 import sys
-import time
-import types
 import typing
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,14 +20,16 @@ import click
 from bench_core import (
     capabilities,
     captures,
+    comparison_json,
     doctor,
     estimates,
-    events,
     file_imports,
+    followed,
     graph_files,
     minimal_csv,
     pairing,
     presets,
+    progress_bar,
     result_csv,
     step_file,
     terminal,
@@ -42,61 +41,20 @@ from bench_core.graph import STAGES
 from bench_core.lacks import lacks_of
 from bench_core.measured import Measured, measure
 from bench_core.paths import FolderError, data_dir
-from bench_core.run import ENDED, Run
+from bench_core.run import Run
+from bench_core.run_options import experiment_of, spec_options
 from bench_core.spec import (
-    COMPILES,
     NAMED_MODELS,
-    Cache,
     Execution,
-    Experiment,
-    Frozen,
-    Measurement,
-    Rung,
     RunSpec,
     SpecError,
     Task,
-    Variant,
     Workload,
     parse_variant,
 )
 from bench_core.stats import ScipyMissing
 from bench_core.store import Store, StoreError
-from bench_core.units import (
-    bytes_text,
-    counted,
-    duration_text,
-)
-
-HELP = {
-    "dataset": "synthetic is random images of --image-size.",
-    "dataset_path": "The folder of class folders, for --dataset imagefolder.",
-    "pipeline": "on_the_fly transforms in the loader, cached before, resident is one batch on the "
-    "device (what --task infer takes when nothing is said).",
-    "loader_workers": "Processes that load data; 0 is the measuring process itself.",
-    "samples": "Of one epoch; in inference one batch, or 32 with a loader, when left out.",
-    "drop_last": "Leave out the ragged last batch (it makes torch.compile compile again).",
-    "image_size": "Width and height in pixels.",
-    "tf32": "TensorFloat-32 on a GPU; default is PyTorch's own choice.",
-    "optimizer": "Training only.",
-    "learning_rate": "Training only.",
-    "evaluate": "Training only: time an evaluation after each epoch, through the arm's own module.",
-    "threads": "CPU threads of torch; torch's own default when left out.",
-    "grad_mode": "Inference only; no_grad when left out, and enabled with --backward.",
-    "compile_in_grad_mode": "Inference only: compile, trace or export inside of --grad-mode too.",
-    "backward": "Inference only: each iteration computes gradients too.",
-    "epochs": "Of each run; training only.",
-    "iterations": "Timed calls of each run; inference only.",
-    "max_seconds": "End each run politely after the epoch, or half second of calls, that passes "
-    "this many seconds.",
-    "timeout_seconds": "Kill a run that takes longer.",
-    "seed": "Of weights and data.",
-    "weights": "They change no timing.",
-    "label": "Free text kept with each run.",
-    "protocol": "paired keeps the arms of a repeat alive side by side; they take turns, an epoch "
-    "or half a second of calls each. Where memory does not hold them they go one after the other.",
-    "until_sure": "End the repeats once the speedup's 95 % interval is within plus or minus so "
-    "many per cent, after 3 of them at least; --repeats is the most there can be.",
-}
+from bench_core.units import bytes_text, counted, duration_text
 
 
 class Plain(click.ClickException):
@@ -125,37 +83,6 @@ def main() -> None:
     Results are kept in data/bench.db, or in the folder that BENCH_DATA names.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-
-
-def _spec_options(command: Callable[..., None]) -> Callable[..., None]:
-    """An option for each field of the workload and the measurement: a new field has one too."""
-    made_by_hand = {"task", "model", "batch_size", "precision", "repeat", "side"}
-    for kind in (Measurement, Workload):
-        for name, field in reversed(kind.model_fields.items()):
-            if name in made_by_hand:
-                continue
-            option = "--" + name.replace("_", "-")
-            allowed = _allowed(field.annotation)
-            if allowed is bool:
-                option = f"{option}/--no-{option[2:]}"
-            shown = "" if field.default in (None, "") else f"  [default: {field.default}]"
-            command = click.option(
-                option,
-                name,
-                default=None,
-                type=allowed,
-                help=HELP.get(name, "") + shown,
-            )(command)
-    return command
-
-
-def _allowed(annotation: Any) -> Any:
-    """A field's annotation as click's type."""
-    if typing.get_origin(annotation) in (types.UnionType, typing.Union):  # `X | None`
-        annotation = next(part for part in typing.get_args(annotation) if part is not type(None))
-    if typing.get_origin(annotation) is typing.Literal:
-        return click.Choice(typing.get_args(annotation))
-    return annotation
 
 
 @main.command()
@@ -220,7 +147,7 @@ def _allowed(annotation: Any) -> Any:
     help="Write every stored fact there, one row an epoch (of inference a block of calls).",
 )
 @click.option("--plan", is_flag=True, help="Show what would be run, and run nothing.")
-@_spec_options
+@spec_options
 def run(
     preset: str | None,
     csv_file: Path | None,
@@ -234,7 +161,8 @@ def run(
     if csv_file and not csv_file.parent.is_dir():
         raise click.UsageError(f"--csv {csv_file}: there is no folder {csv_file.parent}")
     try:
-        experiment = _experiment(preset, given)
+        device = given.pop("device") or _offered().best_device
+        experiment = experiment_of(preset, device, given)
         runs = experiment.runs()
         lacking = dict.fromkeys(lack for spec in runs for lack in lacks_of(spec, _offered()))
     except SpecError as error:
@@ -252,11 +180,11 @@ def run(
         click.echo(f"{counted(len(runs), 'run')}, {length}", err=True)
         if plan:
             for number, spec in enumerate(runs, 1):
-                click.echo(f"{number:3}  {terminal.described(spec, experiment.axis)}")
+                click.echo(f"{number:3}  {progress_bar.described(spec, experiment.axis)}")
             return
         store.queue(experiment)
         try:
-            _measure(store, experiment)
+            followed.measure(store, experiment)
         except (KeyboardInterrupt, SystemExit):
             store.stop(experiment_id=experiment.id)
             click.echo("\nStopped. What was measured is kept.", err=True)
@@ -269,60 +197,6 @@ def run(
     sys.exit(code)
 
 
-def _experiment(preset: str | None, given: dict[str, Any]) -> Experiment:
-    """The preset (or the custom one) with what was given put in its place. Raises SpecError."""
-    device = given.pop("device") or _offered().best_device
-    base = presets.PRESETS[preset or "custom"].experiment(device)
-    fields: dict[str, Any] = dict(base)
-    cache = given.pop("cache")
-    fields["rungs"] = _rungs(preset, base, given)
-    for name in ("models", "batch_sizes", "precisions", "repeats"):
-        if (value := given.pop(name)) not in (None, ()):
-            fields[name] = value
-    if texts := given.pop("variants"):
-        fields["variants"] = tuple(parse_variant(text) for text in texts)
-    if cache:
-        fields["variants"] = tuple(_starting(cache, variant) for variant in fields["variants"])
-        fields["rungs"] = tuple(
-            rung.changed(variant=_starting(cache, rung.variant)) for rung in fields["rungs"]
-        )
-    said = {name: value for name, value in given.items() if value is not None}
-    if "dataset_path" in said:
-        said["dataset_path"] = str(Path(said["dataset_path"]).expanduser().resolve())
-    fields["workload"] = {**base.workload, **_part(said, Workload)}
-    fields["measurement"] = base.measurement.changed(**_part(said, Measurement))
-    return Experiment(**fields)
-
-
-def _rungs(preset: str | None, base: Experiment, given: dict[str, Any]) -> tuple[Rung, ...]:
-    """Those given, else the preset's; neither goes with variants or precisions of their own."""
-    texts = given.pop("rungs")
-    rungs = []
-    for text in texts:
-        try:
-            rungs.append(Rung.from_json(text))
-        except SpecError as error:
-            raise SpecError(f"--rung {text}: {error}") from None
-    if not (rungs or base.rungs):
-        return ()
-    for name, option in (("variants", "--variant"), ("precisions", "--precision")):
-        if given[name]:
-            arms = "--rung names" if rungs else f"preset {preset} has"
-            raise SpecError(
-                f"{arms} whole arms, so {option} {given[name][0]} would say nothing; leave it out, "
-                "or choose another preset"
-            )
-    return tuple(rungs) or base.rungs
-
-
-def _starting(cache: Cache, variant: Variant) -> Variant:
-    return variant.changed(cache=cache) if variant.execution in COMPILES else variant
-
-
-def _part(said: dict[str, Any], kind: type[Frozen]) -> dict[str, Any]:
-    return {name: value for name, value in said.items() if name in kind.model_fields}
-
-
 def _offered() -> capabilities.Capabilities:
     return capabilities.cached() or capabilities.probe()
 
@@ -332,51 +206,6 @@ def _known_runs(store: Store) -> list[estimates.KnownRun]:
     epochs = store.epochs([run.number for run in ended])
     known = (estimates.known_run(run, epochs[run.number]) for run in ended)
     return [one for one in known if one]
-
-
-def _measure(store: Store, experiment: Experiment) -> None:
-    progress = terminal.Progress(experiment)
-    try:
-        worker.serve(experiment.id, idle_seconds=0, watch=progress.note)
-    except worker.WorkerBusy:
-        click.echo("A worker is alive on this data folder; it takes these runs in turn.", err=True)
-        _follow(store, experiment, progress)
-    finally:
-        progress.close()
-
-
-def _follow(store: Store, experiment: Experiment, progress: terminal.Progress) -> None:
-    """Show what another worker stores, until the experiment's last run has ended."""
-    shown: dict[int, int] = {}
-    said = ""
-    while True:
-        runs = store.runs(experiment.id)
-        if waiting := _waiting_for(store, runs):
-            if waiting != said:
-                click.echo(waiting, err=True)
-            said = waiting
-        for run in runs:
-            if run.status == "queued":
-                continue
-            epochs = store.epochs([run.number])[run.number]
-            if run.phase and run.status == "running" and not run.waits_for_its_turn:
-                progress.note(run, events.PhaseStarted(phase=run.phase, epoch=run.phase_epoch))
-            for epoch in epochs[shown.get(run.number, 0) :]:
-                progress.note(run, epoch)
-            shown[run.number] = len(epochs)
-        if all(run.status in ENDED for run in runs):
-            return
-        worker.ensure()  # the one that held the folder may have ended
-        time.sleep(0.5)
-
-
-def _waiting_for(store: Store, runs: list[Run]) -> str:
-    """What is measured before the first of these runs; empty once one of them has begun."""
-    if any(run.status != "queued" for run in runs):
-        return ""
-    ahead = [run for run in store.queued() if run.number < runs[0].number]
-    now = "".join(f"; now: {run.title_with_cache}" for run in store.running())
-    return f"{counted(len(ahead), 'run')} waiting ahead{now}"
 
 
 def _report(store: Store, experiment_id: str, csv_file: Path | None) -> bool:
@@ -494,7 +323,7 @@ def compare(
         floors = _floors(store)
     found = pairing.comparisons(measured, axis, floors)
     if as_json:
-        click.echo(json.dumps(terminal.as_json(found), indent=2))
+        click.echo(json.dumps(comparison_json.as_json(found), indent=2))
         return
     if not found.pairs:
         arms = f"{axis.baseline_name} and one other variant" if axis.baseline else "two arms"

@@ -1,24 +1,21 @@
-"""What the command line shows: a bar while it measures, then tables and answers. No logic."""
+"""What the command line prints of runs and comparisons: tables and answers. No logic."""
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from bench_core import events, geomeans, inference_tables, pairing, stats
+from bench_core import inference_tables, pairing, stats
 from bench_core.comparison import Comparison, told_apart
+from bench_core.comparison_json import means_by_task
 from bench_core.doubts import doubts_text
-from bench_core.inference_tables import (
-    finding_text,
-)
+from bench_core.inference_tables import finding_text
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
-from bench_core.spec import Experiment, Measurement, RunSpec, Task
+from bench_core.spec import Experiment, Measurement, Task
 from bench_core.units import bytes_text, counted, interval_text, ratio_text, seconds_text
 from bench_core.until_sure import outcome_text
 
@@ -34,91 +31,6 @@ OF_THE_OTHER_TASK: dict[Task, tuple[str, ...]] = {
 }  # fmt: skip
 # A function makes its own input of size n.
 NOT_OF_FUNCTIONS = ("dataset", "image_size", "samples", "pipeline", "loader_workers", "weights")
-
-
-class Progress:
-    """A bar on a terminal, plain lines elsewhere; on stderr, so that stdout stays clean."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        runs = experiment.runs()
-        self._bar = None
-        self._axis = experiment.axis
-        self._count = f"{'at most ' * bool(experiment.measurement.until_sure)}{len(runs)}"
-        self._done: dict[int, int] = {}  # epochs or iterations of each run that has begun
-        if sys.stderr.isatty():
-            self._bar = click.progressbar(
-                length=sum(run.is_done_after for run in runs),
-                file=sys.stderr,
-                show_pos=True,
-                width=24,
-            )
-            self._bar.render_progress()
-
-    def note(self, run: Run, event: events.Event) -> None:
-        if run.number not in self._done:
-            self._done[run.number] = 0
-            if not self._bar:
-                place, told = len(self._done), described(run.spec, self._axis)
-                click.echo(f"run {place} of {self._count}: {told}", err=True)
-        match event:
-            case events.Epoch():
-                self._show_epoch(run, event)
-            case events.PhaseStarted():
-                self._label(run, event.phase)
-            case events.CompileStarted():
-                self._label(run, "compiling")
-            case events.Failed():
-                click.echo(
-                    f"\n  failed: {event.reason}" if self._bar else f"  {event.reason}", err=True
-                )
-
-    def _label(self, run: Run, doing: str) -> None:
-        if self._bar:
-            width = max(20, shutil.get_terminal_size().columns - 60)
-            place = list(self._done).index(run.number) + 1
-            text = f"{place}/{self._count} {described(run.spec, self._axis)}: {doing}"
-            self._bar.label = text[:width].ljust(width)
-            self._bar.render_progress()
-
-    def _show_epoch(self, run: Run, epoch: events.Epoch) -> None:
-        before = self._done[run.number] if epoch.epoch > 1 else 0  # it may be measured afresh
-        whole, more = run.spec.is_done_after, events.measured_by(run.spec, epoch)
-        done = self._done[run.number] = before + more
-        if self._bar:
-            self._bar.update(more)
-            return
-        compiling = (
-            f", of which compiling {seconds_text(epoch.compile_seconds)}"
-            if epoch.compile_seconds
-            else ""
-        )
-        if run.spec.workload.task == "train":
-            told = f"epoch {epoch.epoch}: {seconds_text(epoch.wall_seconds)}"
-        elif before == 0:
-            told = f"first call: {seconds_text(epoch.step_seconds[0])}"
-        elif before * 10 // whole < done * 10 // whole:  # a tenth: blocks are too many
-            told = f"iteration {done}: {seconds_text(epoch.step_seconds[-1])}"
-        else:
-            return
-        takes_turns = run.spec.measurement.protocol == "paired"
-        arm = f"{arm_name(run.spec, self._axis)}, " if takes_turns else ""
-        click.echo(f"  {arm}{told}{compiling}", err=True)
-
-    def close(self) -> None:
-        if self._bar:
-            self._bar.render_finish()
-
-
-def described(spec: RunSpec, axis: tuple[str, ...] = ("variant",)) -> str:
-    """`resnet18, batch 16, fp32, compile, cold cache`; arms of other axes by their own names."""
-    work, cache = spec.workload, spec.variant.cache
-    words = [work.model, work.size_text, work.precision, arm_name(spec, axis)]
-    return ", ".join(words + ([f"{cache} cache"] if cache else []))
-
-
-def arm_name(spec: RunSpec, axis: tuple[str, ...]) -> str:
-    """The arm that a run belongs to where an experiment compares along this axis."""
-    return Arm(spec.variant.arm, (), pairing.setting_of(spec, axis)).name
 
 
 def print_runs(measured: list[Measured]) -> None:
@@ -264,7 +176,7 @@ def print_comparisons(measured: list[Measured], found: pairing.Comparisons) -> N
             for pair, words in zip(in_rows, told, strict=True)
         ]
         print_table((*head, "verdict", "pays off"), rows)
-    for means in _means_by_task(in_rows).values():
+    for means in means_by_task(in_rows).values():
         several = [mean for mean in means.means if mean.workloads > 1]
         for mean in several:
             noun = "first look" if means.first_looks else "comparison"
@@ -342,9 +254,6 @@ def print_series(one: Measured) -> None:
         click.echo(f"{shown}; first call {seconds_text(one.first_seconds)}{before}")
 
 
-# Tables and JSON
-
-
 def print_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
@@ -402,107 +311,3 @@ def _answer_row(pair: Comparison, also: tuple[str, ...]) -> tuple[str, ...]:
 
 def _arm_names(pair: Comparison) -> tuple[str, str]:
     return pair.candidate.name, pair.baseline.name
-
-
-def _means_by_task(pairs: Sequence[Comparison]) -> dict[str, geomeans.Means]:
-    """Of the speedups, a mean for each variant of a task: one over several would be of nothing."""
-    tasks: dict[str, list[Comparison]] = defaultdict(list)
-    for pair in pairs:
-        tasks["function" if pair.workload.is_function else pair.workload.task].append(pair)
-    return {task: geomeans.by_variant(of_task) for task, of_task in tasks.items()}
-
-
-def geometric_means(pairs: Sequence[Comparison]) -> list[dict[str, Any]]:
-    return [
-        {
-            "task": task,
-            "variant": mean.name,
-            "matched": mean.workloads,
-            "ratio": mean.ratio,
-            "first_looks": means.first_looks,
-        }
-        for task, means in _means_by_task(pairs).items()
-        for mean in means.means
-    ]
-
-
-def as_json(found: pairing.Comparisons) -> dict[str, Any]:
-    """`geomean` is None where there are several: `geomeans` holds one a task and variant."""
-    means = geometric_means(found.pairs)
-    return {
-        "matched": len(found.pairs),
-        "geomean": round(means[0]["ratio"], 4) if len(means) == 1 else None,
-        "geomeans": means,
-        "left_out": [_left_out_json(kind, alike) for kind, alike in found.left_out_kinds.items()],
-        "pairs": [
-            {
-                "axis": list(pair.axis),
-                "pairs_by_turns": len(pair.took_turns),
-                "model": pair.workload.model,
-                "machine": pair.machine,
-                "device": pair.device,
-                "batch_size": pair.workload.batch_size,
-                "precision": pair.workload.precision,
-                "baseline": pair.baseline.name,
-                "candidate": pair.candidate.name,
-                "unit": pair.unit,
-                "baseline_steady_seconds": pair.baseline.steady_seconds,
-                "candidate_steady_seconds": pair.candidate.steady_seconds,
-                **_start_json("baseline", pair.baseline),
-                **_start_json("candidate", pair.candidate),
-                **_inference_json(pair),
-                "kind": pair.speedup.kind,
-                "speedup": pair.speedup.ratio,
-                "low": pair.speedup.low,
-                "high": pair.speedup.high,
-                "verdict": pair.verdict,
-                "break_even_cold": _break_even_json(pair, pair.break_even_cold),
-                "break_even_warm": _break_even_json(pair, pair.break_even_warm),
-            }
-            for pair in found.pairs
-        ],
-    }
-
-
-def _left_out_json(kind: str, alike: Sequence[pairing.LeftOut]) -> dict[str, Any]:
-    """Runs that were left out for reasons of one kind; `details` counts those with figures."""
-    runs = [run for left in alike for run in left.runs]
-    details = Counter(left.reason for left in alike for _ in left.runs)
-    return {
-        "reason": kind,
-        "count": len(runs),
-        "models": list(dict.fromkeys(run.spec.workload.model for run in runs)),
-        "details": dict(details.most_common()),
-        "runs": [run.id for run in runs],
-    }
-
-
-def _start_json(name: str, arm: Arm) -> dict[str, Any]:
-    """What the start costs on top of steady epochs or iterations, and the most memory in use."""
-    peaks = [m.peak_memory_bytes for m in arm.runs if m.peak_memory_bytes is not None]
-    return {
-        f"{name}_start_seconds": arm.excess_seconds(arm.start_shown),
-        f"{name}_peak_memory_bytes": max(peaks, default=None),
-    }
-
-
-def _inference_json(pair: Comparison) -> dict[str, Any]:
-    """What only single iterations have, and whether they computed the right thing."""
-    if pair.unit == "epoch":
-        return {}
-    found: dict[str, Any] = {}
-    for name, arm in (("baseline", pair.baseline), ("candidate", pair.candidate)):
-        for q, seconds in arm.known_percentiles().items():
-            found[f"{name}_p{q}_seconds"] = seconds
-        found[f"{name}_first_seconds"] = arm.first_seconds(arm.start_shown)
-        stated = all(m.run.stated for m in arm.runs)  # its start is stated, not what it went into
-        found[f"{name}_compile_seconds"] = None if stated else arm.compile_seconds(arm.start_shown)
-    found["parity"] = pair.candidate.parity and pair.candidate.parity.verdict
-    return found
-
-
-def _break_even_json(pair: Comparison, found: stats.BreakEven | None) -> dict[str, Any] | None:
-    if found is None or not pair.differs:  # no gain is shown that could pay anything back
-        return None
-    kind = pair.unit if found.kind == "epoch" else found.kind
-    return {"kind": kind, pair.unit: found.epoch, "projected": found.projected}

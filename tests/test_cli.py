@@ -16,9 +16,10 @@ from typing import Any, get_args
 
 import pytest
 
-from bench_core import cli, presets, terminal, worker
+from bench_core import cli, presets, progress_bar, worker
 from bench_core.events import Activity, Aftermath, Parity
 from bench_core.paths import CHECKOUT
+from bench_core.run_options import experiment_of
 from bench_core.spec import (
     Execution,
     Experiment,
@@ -324,7 +325,7 @@ def read_back(line: str) -> Experiment:
     given = cli.run.make_context("run", words[4:]).params
     for name in ("csv_file", "plan"):
         given.pop(name)
-    return cli._experiment(given.pop("preset"), given)
+    return experiment_of(given.pop("preset"), given.pop("device"), given)
 
 
 def infers(**fields: Any) -> Workload:
@@ -685,7 +686,7 @@ def test_arms_that_take_turns_are_told_line_by_line_with_their_names(data, capsy
         )  # fmt: skip
         first, second, *_ = store.runs()
         epochs = store.epochs([1, 2])
-    shown = terminal.Progress(experiment)
+    shown = progress_bar.Progress(experiment)
     for number in range(3):
         for run in (first, second) if number % 2 == 0 else (second, first):
             shown.note(run, epochs[run.number][number])

@@ -69,7 +69,7 @@ LAYERS = (
     {"phase_figure", "saved_figure"},
     {"chart_titles"},
     {"pair_figures", "progress_bar", "comparison_json", "run_options"},
-    {"report", "terminal"},
+    {"report", "terminal", "followed"},
     {"cli"},
     {"__main__"},
 )
