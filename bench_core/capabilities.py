@@ -26,6 +26,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
+from bench_core.file_lock import locked
 from bench_core.paths import CHECKOUT, data_dir, models_dir, settings
 from bench_core.spec import Frozen, SpecError
 
@@ -269,9 +270,8 @@ def _only_one(answer: Path) -> Iterator[None]:
 
 
 def _being_asked() -> bool:
-    with open(answer_file().with_suffix(".lock"), "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
+    lock = locked(answer_file().with_suffix(".lock"))
+    if lock is None:
+        return True
+    os.close(lock)
     return False

@@ -39,10 +39,10 @@ from bench_core.captured import (
     Kernel,
     PartName,
 )
+from bench_core.file_lock import locked
 from bench_core.graph import Graph
 from bench_core.paths import CHECKOUT, caches_dir, machine_lock, models_dir, settings
 from bench_core.spec import COMPILES, Frozen, Measurement, RunSpec, SpecError, Workload
-from bench_core.steering import locked
 
 POLL_SECONDS = 0.2
 FORM = 4  # of what is kept: a new one leaves older captures unread

@@ -8,7 +8,6 @@ ever holds a `go`. Whatever ends a run, its whole process group goes and its epo
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from bench_core import compile_caches, events
 from bench_core.child import POLL_SECONDS, Child, ChildFailed, Stopped, TimedOut, check
+from bench_core.file_lock import locked
 from bench_core.free_memory import free_bytes
 from bench_core.paths import caches_dir, machine_lock
 from bench_core.run import Run
@@ -70,20 +70,6 @@ class Arm:
     def others(self) -> list[Arm]:
         """The arms of its round that have not ended."""
         return [arm for arm in self.round if arm is not self and not arm.over]
-
-
-def locked(path: Path) -> int | None:
-    """The file's lock as an open descriptor, or None when somebody holds it."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except PermissionError:  # another user's file in a shared temporary folder
-        descriptor = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
 
 
 def measure(store: Store, runs: list[Run], watch: Watch | None = None) -> None:

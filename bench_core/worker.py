@@ -18,11 +18,12 @@ from pathlib import Path
 
 from bench_core import until_sure
 from bench_core.child import POLL_SECONDS, end_processes
+from bench_core.file_lock import locked
 from bench_core.measured import measure as measure_run
 from bench_core.paths import CHECKOUT, data_dir, logs_dir, settings
 from bench_core.run import Run
 from bench_core.spec import FEWEST_UNTIL_SURE
-from bench_core.steering import Watch, locked, measure
+from bench_core.steering import Watch, measure
 from bench_core.store import Store
 
 IDLE_SECONDS = 600.0

@@ -22,6 +22,7 @@ LAYERS = (
         "units",
         "spec",
         "paths",
+        "file_lock",
         "free_memory",
         "model_sizes",
         "result_columns",

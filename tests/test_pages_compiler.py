@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from bench_core import captures
 from bench_core.captured import Capture, Missing
 from bench_core.events import Failed
+from bench_core.file_lock import locked
 from bench_core.spec import Variant
-from bench_core.steering import locked
 from bench_core.store import Store
 from pages.parts.compiler_choice import fields_of, link_of, spec_of
 from tests.driven_pages import button, labels, opened, said, table, words
