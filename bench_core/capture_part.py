@@ -199,18 +199,21 @@ class _Taken:
         self.ended = True
 
     def _keep_graph(self, said: dict[str, Any]) -> GraphFile:
-        text = said.pop("text", "")
+        text, drawing = said.pop("text", ""), said.pop("drawing", "")
         graph = Graph(**said)
         name = f"{graph.number:02}-{graph.part}-{graph.stage}"
         write(self.folder / "graphs" / f"{name}.json", graph.to_json())
         if text:
             write(self.folder / "graphs" / f"{name}.txt", text)
+        if drawing:
+            write(self.folder / "graphs" / f"{name}.dot", drawing)
         return GraphFile(
             stage=graph.stage,
             part=graph.part,
             number=graph.number,
             file=f"graphs/{name}.json",
             text=f"graphs/{name}.txt" if text else "",
+            drawing=f"graphs/{name}.dot" if drawing else "",
             nodes=len(graph.nodes),
             operators=graph.operators,
         )

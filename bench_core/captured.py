@@ -19,13 +19,17 @@ PARTS: tuple[PartName, ...] = ("graphs", "cost", "warm")
 
 
 class GraphFile(Frozen):
-    """Where a graph is kept, and how large it is. `text` is torch's own printout of it, if any."""
+    """Where a graph is kept, and how large it is.
+
+    `text` is torch's own printout of it, `drawing` the DOT of torch.fx's FxGraphDrawer, if any.
+    """
 
     stage: Stage
     part: Part
     number: int
     file: str
     text: str = ""
+    drawing: str = ""
     nodes: int
     operators: int
 

@@ -1,4 +1,7 @@
-"""A capture as files for people: DOT, SVG, torch's own text, the generated code, a JSON summary."""
+"""A capture as files for people: DOT, SVG, torch's own text, the generated code, a JSON summary.
+
+`NAME.fx.dot` is what torch.fx's own FxGraphDrawer draws, where pydot was there to write it.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,11 @@ def _texts(capture: Capture, stages: Collection[Stage], whole: bool) -> Iterator
         yield from _drawn(name, picture(graph, opened=_modules(graph) if whole else ()))
         if file.text:
             yield f"{name}.txt", captures.read_file(capture, file.text)
+        if file.drawing:
+            by_fx = captures.read_file(capture, file.drawing)
+            yield f"{name}.fx.dot", by_fx
+            if laid_out := _laid_out(by_fx):
+                yield f"{name}.fx.svg", laid_out
     for code in capture.code:
         yield Path(code.file).name, captures.read_file(capture, code.file)
     kernels = [kernel.model_dump(mode="json") for kernel in captures.read_kernels(capture)]

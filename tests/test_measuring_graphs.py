@@ -61,6 +61,26 @@ RAISES = """
 """
 
 
+# No machine has a petabyte: the graphs are captured on tensors without memory, and the call fails.
+TOO_LARGE = """
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.layer(x) + torch.empty(2**50, dtype=torch.uint8).max()
+
+    def build_model():
+        return Net()
+
+    def make_batch(batch_size):
+        return torch.ones(batch_size, 8), torch.zeros(batch_size, dtype=torch.long)
+"""
+
+
 def a_spec(model: str, task: str = "infer", **fields: object) -> RunSpec:
     work = {"batch_size": 4, "samples": 4, "image_size": 32, **fields}
     return RunSpec(
@@ -74,6 +94,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     data = tmp_path_factory.mktemp("captures")
     write_model(data, "breaks.py", BREAKS)
     write_model(data, "raises.py", RAISES)
+    write_model(data, "too_large.py", TOO_LARGE)
     return {
         "BENCH_DATA": str(data),
         "BENCH_CACHES": str(data / "caches"),
@@ -123,7 +144,19 @@ def test_sin_and_cos_become_one_kernel_whose_code_can_be_read(taken: Taken) -> N
     assert [way.captured for way in capture.alternatives] == [True] * 5
 
 
-@pytest.mark.parametrize("task", ["train", "infer"])
+def test_torch_fx_draws_the_first_and_the_last_of_its_graphs(taken: Taken) -> None:
+    pytest.importorskip("pydot")
+    capture = taken(a_spec("function:sin_cos", batch_size=1000, samples=1000))
+    drawn = {file.stage: captures.read_file(capture, file.drawing) for file in capture.graphs
+             if file.drawing}  # fmt: skip
+    assert set(drawn) == {"dynamo", "after_passes"}
+    for stage, name in (("dynamo", "torch.sin"), ("after_passes", "torch.ops.aten.sin.default")):
+        assert drawn[stage].startswith("digraph")
+        assert rf"op_code=call_function\n|target={name}\n" in drawn[stage]
+        assert drawn[stage].count(" -> ") == 5
+
+
+@pytest.mark.parametrize("task", ["train", pytest.param("infer", marks=pytest.mark.long)])
 def test_a_small_network_shows_every_stage(taken: Taken, task: str) -> None:
     capture = taken(a_spec("small_cnn", task))
     assert capture.failures == {} and capture.missing == ()
@@ -237,6 +270,17 @@ def test_a_model_that_raises_is_a_fact_of_its_capture(taken: Taken) -> None:
     assert not any(way.captured for way in capture.alternatives if way.way == "torch.jit.trace")
 
 
+def test_out_of_memory_is_named_and_the_stages_before_it_are_kept(taken: Taken) -> None:
+    capture = taken(a_spec("file:too_large.py"))
+    failure = capture.failures["graphs"]
+    assert failure.failure == "out of memory"
+    assert failure.reason.startswith("out of memory while the model ran with batch size 4")
+    assert {file.stage for file in capture.graphs} == set(STAGES) and capture.kernels
+    ways = {way.way: way for way in capture.alternatives}
+    assert ways["TorchDynamo"].captured
+    assert "can't allocate memory" in ways["torch.jit.trace"].reason
+
+
 def test_a_capture_leaves_the_caches_of_others_alone(taken: Taken, folders: dict[str, str]) -> None:
     taken(a_spec("function:sin_cos", batch_size=1000, samples=1000))
     assert not Path(folders["TORCHINDUCTOR_CACHE_DIR"]).exists()
@@ -299,6 +343,7 @@ def test_generated_code_of_a_gpu_is_read_too() -> None:
     assert list(generated_code.watched(GENERATED)) == ["call"]
 
 
+@pytest.mark.long
 def test_shapes_that_vary_make_dynamo_start_again_and_that_is_no_failure(taken: Taken) -> None:
     spec = a_spec("small_cnn").changed(variant=Variant(execution="compile", dynamic=True))
     capture = taken(spec)

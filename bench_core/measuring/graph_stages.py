@@ -5,6 +5,7 @@ Dicts, since this process knows nothing of the program but its specs and events.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -94,6 +95,16 @@ def fx_text(graph_module: Any) -> str:
     except Exception as error:  # it formats what users put into their graphs
         text = f"torch could not print this graph: {type(error).__name__}: {error}"
     return text[:LARGEST_TEXT]
+
+
+def fx_drawing(graph_module: Any) -> str:
+    """What torch.fx's own FxGraphDrawer draws, as DOT; empty where pydot is not installed."""
+    if importlib.util.find_spec("pydot") is None:
+        return ""
+    from torch.fx.passes.graph_drawer import FxGraphDrawer
+
+    drawer = FxGraphDrawer(graph_module, "graph", ignore_parameters_and_buffers=True)
+    return drawer.get_dot_graph().to_string()
 
 
 def operators(nodes: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -164,7 +164,7 @@ class Stages:
     def _tell_dynamo(self, module: Any) -> None:
         number = len(self.frames)
         nodes = graph_stages.fx_nodes(module.graph)
-        self._tell_graph("dynamo", nodes, graph_stages.fx_text(module))
+        self._tell_graph("dynamo", nodes, graph_stages.fx_text(module), self._drawing(module))
         current = private_names.find("current_compile_id")
         self.frames.append(
             {
@@ -176,7 +176,17 @@ class Stages:
             }
         )
 
-    def _tell_graph(self, stage: str, nodes: list[Fields], text: str = "") -> None:
+    def _drawing(self, module: Any) -> str:
+        try:
+            return graph_stages.fx_drawing(module) if module is not None else ""
+        except Exception as error:  # it formats what users put into their graphs
+            reason = f"{type(error).__name__}: {error}"
+            self._tell("missing", {"what": "torch.fx's own drawing of a graph", "reason": reason})
+            return ""
+
+    def _tell_graph(
+        self, stage: str, nodes: list[Fields], text: str = "", drawing: str = ""
+    ) -> None:
         number = len(self.frames) - (stage != "dynamo")
         part = "both" if stage == "joint" and _holds_backward(nodes) else self.part
         if stage == "dynamo":
@@ -184,7 +194,14 @@ class Stages:
         self.stage = stage
         self._tell(
             "graph",
-            {"stage": stage, "part": part, "number": number, "nodes": nodes, "text": text},
+            {
+                "stage": stage,
+                "part": part,
+                "number": number,
+                "nodes": nodes,
+                "text": text,
+                "drawing": drawing,
+            },
         )
 
     def _joint(self, graph: Any) -> None:
@@ -199,7 +216,8 @@ class Stages:
     def _after_passes(self, graph: Any) -> None:
         nodes = graph_stages.fx_nodes(graph, self._of_the_forward())
         self.operators = {node["name"]: node for node in nodes if node["op"].startswith("call_")}
-        self._tell_graph("after_passes", nodes, _text_of(graph))
+        drawing = self._drawing(graph.owning_module)
+        self._tell_graph("after_passes", nodes, _text_of(graph), drawing)
 
     def _of_the_forward(self) -> list[str]:
         return self.forward_operators if self.part == "backward" else []

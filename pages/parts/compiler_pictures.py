@@ -16,6 +16,7 @@ from bench_core.graph_picture import Color, Picture, calls_picture, picture
 from bench_core.graph_svg import svg, width_of
 from bench_core.node_costs import node_seconds
 from bench_core.units import counted
+from pages.parts.compiler_fx import fx_drawing
 from pages.parts.compiler_words import PART_WORDS, TABS, Tab, tab_label
 from pages.parts.graph_view import graph_view
 from pages.parts.in_address import from_address, put_into_address
@@ -216,6 +217,7 @@ def _card(capture: Capture, side: Drawn | None, slot: str) -> None:
         st.markdown(f":small[:gray[{plain(side.picture.left_out)}]]")
     _picked(side.graph, slot)
     _downloads(capture, side, name)
+    fx_drawing(capture, side.file, name)
 
 
 def _noun(stage: Stage) -> str:
