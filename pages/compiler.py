@@ -73,7 +73,7 @@ if tab.key == "aot":
     compiler_phases.decompositions_card(capture)
 if tab.key in ("fusion", "code"):
     with st.container(border=True, gap="small"):
-        compiler_kernels.code(capture, kernels)
+        compiler_kernels.code(capture, kernels, at_once=tab.key == "code")
 compiler_phases.phases_card(capture)
 changes_card(capture, kept)
 

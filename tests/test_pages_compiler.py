@@ -309,6 +309,46 @@ def test_a_part_that_failed_says_why_and_what_was_reached_stands():
     assert any(label.startswith("Try what they cost and") for label in labels(at))
 
 
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        ("out of memory", "out of memory while the model ran with batch size 16 at 224 px on cpu"),
+        ("compiler missing", "torch.compile needs a C++ compiler, and it was not found"),
+        ("model error", "the model failed while TorchDynamo captured the model"),
+    ],
+)
+def test_why_a_capture_ended_stands_above_the_stages_that_it_reached(failure, reason):
+    failed = Failed(failure=failure, reason=reason, phase="x")
+    capture = plant_capture(without=("code",), timed=False, failures={"graphs": failed})
+    at = shown(capture)
+    assert f"Captured in part: the graphs. {reason}" in said(at)
+    assert pills(at, "Stage")[0] == "Dynamo · 13 operators" and len(pictures(at)) == 2
+
+
+def test_torch_fxs_own_picture_is_drawn_when_opened_and_a_large_one_is_a_download():
+    capture = plant_capture()
+    drawing = "digraph graph {\nrankdir=TB;\na -> b;\n}\n"
+    (captures.folder_of(capture.key) / "graphs" / "fx.dot").write_text(drawing)
+
+    def opened_with(**fields: object) -> AppTest:
+        graphs = tuple(
+            file.changed(**fields) if file.stage == "dynamo" else file for file in capture.graphs
+        )
+        changed = capture.changed(graphs=graphs)
+        (captures.folder_of(capture.key) / "capture.json").write_text(changed.to_json())
+        at = shown(capture, stage="dynamo")
+        assert not at.get("graphviz_chart"), "it is drawn when it is opened"
+        at.session_state.fx_dynamo = True
+        return at.run()
+
+    at = opened_with(drawing="graphs/fx.dot")
+    assert "a -> b" in at.get("graphviz_chart")[0].proto.spec
+    at = opened_with(drawing="graphs/fx.dot", nodes=5000)
+    assert not at.get("graphviz_chart") and "5 000 nodes are too many" in said(at)
+    assert "FxGraphDrawer's DOT" in [one.label for one in at.get("download_button")]
+    assert "it needs the package pydot" in said(opened_with(drawing=""))
+
+
 def test_a_capture_of_which_nothing_was_reached_still_opens():
     failed = Failed(failure="model error", reason="forward() needs two arguments", phase="run")
     lacks = ("dynamo", "joint", "before_passes", "after_passes", "before_fusion", "after_fusion")

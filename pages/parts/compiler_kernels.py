@@ -70,6 +70,7 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
         state.compiler_row = picked
         if picked:
             state.kernel = kernel_id(rows[picked[0]])
+            show_code()
 
 
 def _most(rows: Sequence[Kernel], whole: float) -> float:
@@ -111,8 +112,16 @@ def kernel_id(kernel: Kernel) -> str:
     return f"{kernel.number}-{kernel.part}-{kernel.first_line}"
 
 
-def code(capture: Capture, kernels: Sequence[Kernel]) -> None:
-    """The kernel picker, the code of the kernel, and what it was made from."""
+def show_code() -> None:
+    state.compiler_code = True
+
+
+def code(capture: Capture, kernels: Sequence[Kernel], *, at_once: bool) -> None:
+    """The kernel picker, what the kernel was made from, and its code: at once, or when asked for.
+
+    Whoever came for the pictures does not wait for the second that a browser needs to load what
+    colours code.
+    """
     if not capture.code:
         st.caption("No code was generated.")
         return
@@ -127,21 +136,15 @@ def code(capture: Capture, kernels: Sequence[Kernel]) -> None:
             list(by_id),
             format_func=names.__getitem__,
             key="kernel",
-            help="In the order of the calls. A click on a row or a box chooses one too.",
+            help="In the order of the calls. A click on a row of the table chooses one too.",
         )
         put_into_address("kernel", chosen if chosen != usual else "")
         kernel = by_id[chosen]
         _facts(kernel, "step" if capture.spec.workload.task == "train" else "call")
-        shown = captures.source_of(capture, kernel).splitlines()
-        st.code(
-            "\n".join(shown[:MOST_SHOWN_LINES]),
-            language=LANGUAGES[kernel.kind],
-            line_numbers=False,
-            wrap_lines=False,
-            height=min(420, 40 + 20 * len(shown)),
-        )
-        if len(shown) > MOST_SHOWN_LINES:
-            st.caption(f"The first {MOST_SHOWN_LINES} of {len(shown)} lines; the download has all.")
+        if at_once or chosen != usual or state.get("compiler_code"):
+            _source(capture, kernel)
+        else:
+            st.button("Show its code", icon=":material/code:", on_click=show_code, key="code")
     with st.container(horizontal=True, gap="small"):
         for file in capture.code:
             _download(capture, file)
@@ -157,6 +160,19 @@ def code(capture: Capture, kernels: Sequence[Kernel]) -> None:
                 key="download_trace",
                 help="Of the profiled steps, for Perfetto or chrome://tracing.",
             )
+
+
+def _source(capture: Capture, kernel: Kernel) -> None:
+    shown = captures.source_of(capture, kernel).splitlines()
+    st.code(
+        "\n".join(shown[:MOST_SHOWN_LINES]),
+        language=LANGUAGES[kernel.kind],
+        line_numbers=False,
+        wrap_lines=False,
+        height=min(420, 40 + 20 * len(shown)),
+    )
+    if len(shown) > MOST_SHOWN_LINES:
+        st.caption(f"The first {MOST_SHOWN_LINES} of {len(shown)} lines; the download has all.")
 
 
 def _facts(kernel: Kernel, step: str) -> None:

@@ -146,7 +146,8 @@ def tab_label(tab: Tab, capture: Capture) -> str:
 def absences(capture: Capture) -> Iterator[str]:
     """What is not there and why, a sentence each; plain text."""
     for name, failed in capture.failures.items():
-        yield f"Not captured: {CAPTURE_PARTS[name]}. {failed.reason}"
+        how = "Captured in part" if name == "graphs" and capture.graphs else "Not captured"
+        yield f"{how}: {CAPTURE_PARTS[name]}. {failed.reason}"
     for one in capture.missing:
         yield f"Absent: {one.what}. {one.reason}"
     if capture.frames and not capture.at("joint") and capture.spec.variant.backend != "inductor":
