@@ -386,7 +386,10 @@ def _environments(pairs: Sequence[Comparison]) -> str:
             if one.run.environment:
                 found[one.run.environment] = None
     return _cards(
-        _facts(f"{environment.machine}, {environment.device_name}", _set_fields(environment))
+        _facts(
+            ", ".join(filter(None, (environment.machine, environment.device_name))),
+            _set_fields(environment),
+        )
         for environment in found
     )
 

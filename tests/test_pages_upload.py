@@ -293,6 +293,8 @@ def test_a_machine_is_never_without_a_label(store, written):
     next(one for one in at.text_input if one.value == "T4").set_value(" ").run()
     assert store.machines() == ["T4"]
     assert "needs a label" in toasts(at)[0]
+    at.text_input(key=f"rename_{store.labelled_machines()[0][0]}_T4").set_value("\u202e").run()
+    assert store.machines() == ["T4"], "what turns the direction of a line is no label either"
 
 
 # Imports

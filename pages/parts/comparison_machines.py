@@ -52,7 +52,7 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
         name = _choose(across, every, prices) if rows else None
         with st.container(horizontal=True, vertical_alignment="center"):
             _left_out_button(across)
-            if rows and not view_only:
+            if same_work(rows) and not view_only:  # else no seconds could become money
                 _prices_popover(across, prices)
         if name is None:
             return

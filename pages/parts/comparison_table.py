@@ -30,7 +30,7 @@ from pages.parts.comparison_words import (
 )
 from pages.parts.kinds import kind_of
 from pages.parts.machine_colors import chip_colors
-from pages.parts.run_table import ROWS_WITHOUT_SCROLLING
+from pages.parts.run_table import ROWS_WITHOUT_SCROLLING, machine_width
 from pages.parts.text import plain
 
 MOST_MATRIX_ROWS = 40
@@ -113,7 +113,7 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
         column_config={
             "Model": st.column_config.TextColumn(width=124 if of_function else 98, pinned=True),
             "Machine": st.column_config.MultiselectColumn(
-                width=74,
+                width=machine_width([pair.machine for pair in pairs], 74),
                 options=list(machines),
                 color=chip_colors(len(machines)),
             ),

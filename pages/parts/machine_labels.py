@@ -62,9 +62,14 @@ def label_fields(store: Store, looks: Mapping[str, Look], key: str) -> dict[Aske
                 else "What this machine is called everywhere. All of its runs get this label, and "
                 "keep their colour.",
             )
-            if label and label.strip() != shown:
-                wanted[owner, machine] = label.strip()[:LONGEST_LABEL]
+            if label and (said := _label_of(label)) not in ("", shown):
+                wanted[owner, machine] = said
     return wanted
+
+
+def _label_of(text: str) -> str:
+    """On one line, without what cannot be seen, as signs that turn the direction of a line."""
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())[:LONGEST_LABEL].strip()
 
 
 def labels_of(wanted: Mapping[Asked, str], file_id: str) -> dict[str, str]:
@@ -125,7 +130,7 @@ def machine_list(store: Store) -> None:
 
 
 def _rename(machine_id: str, label: str, key: str) -> None:
-    new_label = str(st.session_state[key]).strip()
+    new_label = _label_of(str(st.session_state[key]))
     if not new_label:
         st.session_state[key] = label  # a machine without a label could not be chosen anywhere
         st.toast("A machine needs a label: the one it had stays.")

@@ -76,7 +76,7 @@ def run_table(
             ),
             "Task": st.column_config.TextColumn(width=72),
             "Machine": st.column_config.MultiselectColumn(
-                width=64,
+                width=machine_width([one.run.machine for one in measured], 64),
                 options=list(machines),
                 color=chip_colors(len(machines)),
             ),
@@ -136,6 +136,11 @@ def run_table(
         },
     )
     return [ids[position] for position in drawn.selection.rows if position < len(ids)]
+
+
+def machine_width(labels: Sequence[str], usual: int) -> int:
+    """Of a column of machines in pixels: wider where their labels are long, up to a limit."""
+    return max(usual, min(150, 26 + 7 * max(map(len, labels), default=0)))
 
 
 # What is counted, the steady times and the first one, by unit and where both are shown.
