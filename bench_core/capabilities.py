@@ -221,10 +221,12 @@ def own_files() -> list[Path]:
 
 
 def model_files() -> list[Path]:
+    """Those of `own_files` that define a model."""
     return [file for file in own_files() if not _holds_a_function(file)]
 
 
 def function_files() -> list[Path]:
+    """Those of `own_files` that define a function and no model."""
     return [file for file in own_files() if _holds_a_function(file)]
 
 

@@ -161,6 +161,7 @@ def axis_unit(longest_seconds: float) -> tuple[float, str]:
 
 
 def framed(figure: go.Figure, title: str, uirevision: str, x: str, suffix: str) -> go.Figure:
+    """The figure in the frame of all. `x`: the axis' title; `suffix`: y's unit, such as ` s`."""
     figure.update_layout(
         # Streamlit's own template has placeholder colours that only its frontend resolves.
         template=go.layout.Template(),
@@ -217,6 +218,7 @@ def epoch_ticks(last: int) -> dict[str, Any]:
 
 
 def line_look(style: Style, width: float, points: int, **changed: Any) -> dict[str, Any]:
+    """A line of so many points, `width` in pixels, with markers where these are few."""
     look: dict[str, Any] = {
         "mode": "lines+markers" if points <= MOST_MARKERS else "lines",
         "line": {"color": style.color, "width": width, "dash": style.dash},

@@ -71,16 +71,15 @@ class Row:
 
     def why_no_pair(self, place: Place, candidate: str) -> str:
         """Why that arm has no speedup there: its own reason, else its baseline's."""
-        own = self.why.get((place, candidate))
-        bases = dict.fromkeys(pair.baseline.name for pair in self.pairs.values())
-        of_base = (self.why.get((place, base), "") for base in bases)
-        return (
-            own
-            or next((f"{b}: {w}" for b, w in zip(bases, of_base, strict=True) if w), "")
-            or (NOT_MEASURED)
-        )
+        if own := self.why.get((place, candidate)):
+            return own
+        for base in dict.fromkeys(pair.baseline.name for pair in self.pairs.values()):
+            if why := self.why.get((place, base)):
+                return f"{base}: {why}"
+        return NOT_MEASURED
 
     def why_no_seconds(self, place: Place, arm: str) -> str:
+        """Why that arm has no seconds there."""
         return self.why.get((place, arm)) or NOT_MEASURED
 
     @cached_property

@@ -33,6 +33,7 @@ class Progress:
             self._bar.render_progress()
 
     def note(self, run: Run, event: events.Event) -> None:
+        """Show what the run's process reported; the first word of a run announces it."""
         if run.number not in self._done:
             self._done[run.number] = 0
             if not self._bar:
@@ -83,6 +84,7 @@ class Progress:
         click.echo(f"  {arm}{told}{compiling}", err=True)
 
     def close(self) -> None:
+        """Leave the terminal as it was."""
         if self._bar:
             self._bar.render_finish()
 

@@ -122,6 +122,7 @@ class _Comparison:
         return built.module.state_dict()
 
     def parity(self, batches: Iterable[Any]) -> Parity:
+        """The verdict on some of these batches. Raises NotChecked."""
         compared: list[tuple[Any, Differences]] = []
         few = _few(batches, self.spec)
         began = time.perf_counter()

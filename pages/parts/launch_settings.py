@@ -69,6 +69,7 @@ def fair_arms() -> None:
 
 
 def forward_or_both() -> None:
+    """Whether a call computes gradients too: asked of functions and of inference."""
     st.segmented_control(
         "Each call",
         [False, True],

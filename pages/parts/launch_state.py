@@ -56,6 +56,7 @@ def key_of(name: str, kind: str | None = None) -> str:
 
 
 def load(experiment: Experiment) -> None:
+    """Fill the form with this experiment, whatever it held."""
     state.run_kind = draft.kind_of_experiment(experiment)
     values = draft.values_of(experiment)
     for name, value in values.items():
@@ -75,6 +76,7 @@ def load(experiment: Experiment) -> None:
 
 
 def add_variant(variant: Variant) -> None:
+    """A card more, under a number that no other card has."""
     number = max(state.run_variants, default=-1) + 1
     state.run_variants[number] = variant.execution
     fields = {name: getattr(variant, name) for name in VARIANT_FIELDS}
@@ -250,6 +252,7 @@ def take_batch_size() -> None:
 
 
 def choose_last_batch() -> None:
+    """Drop the ragged last batch, or keep it with a graph of its own or a dynamic one."""
     state.run_drop_last = state.run_last_batch == "Drop it"
     for number, execution in state.run_variants.items():
         if execution in COMPILES and state.run_last_batch != "Drop it":

@@ -113,10 +113,10 @@ def _models(offers: Capabilities | None) -> None:
                 f"{state.run_image_size} px are chosen.",
                 width="content",
             )
-            st.button(f"Use {YOLO_PIXELS} px", type="tertiary", on_click=use_yolo_pixels)
+            st.button(f"Use {YOLO_PIXELS} px", type="tertiary", on_click=_use_yolo_pixels)
 
 
-def use_yolo_pixels() -> None:
+def _use_yolo_pixels() -> None:
     state.run_image_size = YOLO_PIXELS
 
 
