@@ -171,7 +171,8 @@ def _about_machine(table: TableFile, device: str | None, several: bool) -> Quest
     on = f" on {device}" if several else ""
     # Of this file alone: nothing says that the machines of two files are one.
     label = f"{'CPU' if device == 'cpu' else 'GPU'} of {shortened(table.name)}"
-    text = f"Which machine was it measured on{f', on {device}' if several else ''}?"
+    what = f"were the runs on {device}" if several else "was it"
+    text = f"Which machine {what} measured on?"
     return Question(f"machine{on}", text, label, (), "no column machine names it")
 
 

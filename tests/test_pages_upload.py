@@ -113,8 +113,8 @@ def test_each_device_that_no_column_names_the_machine_of_is_asked_for(store):
     at = uploaded({"both.csv": text.encode()})
     asked = {one.label: one.value for one in at.selectbox if "measured" in one.label}
     assert asked == {
-        "Which machine was it measured on, on cpu?": "CPU of both.csv",
-        plain("Which machine was it measured on, on cuda:0?"): "GPU of both.csv",
+        "Which machine were the runs on cpu measured on?": "CPU of both.csv",
+        plain("Which machine were the runs on cuda:0 measured on?"): "GPU of both.csv",
     }
 
 

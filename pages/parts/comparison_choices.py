@@ -16,6 +16,7 @@ from bench_core.comparison import EAGER
 from bench_core.measured import Measured
 from bench_core.pairing import Axis, Setting, comparisons, conditions_of, setting_of
 from bench_core.spec import Experiment, Workload
+from bench_core.units import counted
 from pages.parts.kinds import kind_of
 from pages.parts.text import plain
 
@@ -160,7 +161,7 @@ def choose(
                 "Models",
                 models,
                 format_func=plain,
-                placeholder=f"All {len(models)} models",
+                placeholder=f"All {counted(len(models), 'model')}",
                 key="models",
                 bind="query-params",
                 label_visibility="collapsed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from bench_core.measured import Arm
 from bench_core.pairing import Comparisons
 from bench_core.run import NOT_STATED, Run
 from bench_core.sizes import sizes_text, sizes_that_pay
-from bench_core.stats import BreakEven
+from bench_core.stats import RUNS_FOR_A_VERDICT, BreakEven
 from bench_core.units import (
     EN_DASH,
     count_text,
@@ -38,18 +39,17 @@ def answer(found: Comparisons) -> tuple[str, str]:
     shown = [pair for pair in judged if pair.shows_difference]
     faster = [pair for pair in shown if pair.speedup.verdict == "faster"]
     slower = [pair for pair in shown if pair.speedup.verdict == "slower"]
-    of = f"{len(judged)} comparisons" if len(judged) > 1 else "1 comparison"
+    of = counted(len(judged), "comparison")
     if not judged:
-        title = f"A first look at {len(pairs)} comparisons: no verdict before 3 runs an arm"
+        many = counted(len(pairs), "comparison")
+        title = f"A first look at {many}: no verdict before {RUNS_FOR_A_VERDICT} runs an arm"
     elif faster:
-        most = max(faster, key=lambda pair: pair.speedup.ratio)
-        title = f"Faster in {len(faster)} of {of}, most {_where(most, pairs)}: {_per_cent(most)}"
+        title = f"Faster in {count_text(len(faster))} of {of}, most {_most(faster, pairs)}"
     elif slower:
-        most = min(slower, key=lambda pair: pair.speedup.ratio)
-        title = f"Slower in {len(slower)} of {of}, most {_where(most, pairs)}: {_per_cent(most)}"
+        title = f"Slower in {count_text(len(slower))} of {of}, most {_most(slower, pairs)}"
     else:
         title = f"No difference shown in {of}"
-    told = [f"Slower in {len(slower)}."] if faster and slower else []
+    told = [f"Slower in {count_text(len(slower))}."] if faster and slower else []
     return title, " ".join([*_means_sentences(pairs), *told])
 
 
@@ -94,7 +94,14 @@ def _sweep_detail(pairs: Sequence[Comparison]) -> str:
 def left_out_text(found: Comparisons) -> str:
     """`2 runs are left out`, or nothing."""
     count = sum(len(left.runs) for left in found.left_out)
-    return f"{count} {'run is' if count == 1 else 'runs are'} left out" if count else ""
+    are = "is" if count == 1 else "are"
+    return f"{counted(count, 'run')} {are} left out" if count else ""
+
+
+def _most(shown: Sequence[Comparison], pairs: Sequence[Comparison]) -> str:
+    """Where a difference is largest, and how large: `on T4 with resnet101: 8.4 %`."""
+    most = max(shown, key=lambda pair: abs(math.log(pair.speedup.ratio)))
+    return f"{_where(most, pairs)}: {_per_cent(most)}"
 
 
 def _where(pair: Comparison, pairs: Sequence[Comparison]) -> str:
