@@ -214,12 +214,17 @@ def _effective(run: Run) -> str | None:
 
 
 def write_summary(file: TextIO, measured: Iterable[Measured]) -> None:
-    """Write one row a run, steady state and start-up already computed; a file as for `write`."""
+    """Write one row a run, steady state and start-up already computed; a file as for `write`.
+
+    What the source of an imported run does not state is empty.
+    """
     identity = {name: of for name, of in IDENTITY.items() if name != "schema_version"}
     writer = csv.writer(file)
     writer.writerow([*identity, *SUMMARY])
     for one in measured:
-        values = [of(one.run) for of in identity.values()] + [of(one) for of in SUMMARY.values()]
+        run = one.run
+        values = [of(run) if run.states(name) else None for name, of in identity.items()]
+        values += [of(one) for of in SUMMARY.values()]
         writer.writerow([_cell(value) for value in values])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from bench_core.imported import ImportedRun
 from bench_core.measured import measure
 from bench_core.pairing import Comparisons, comparisons, differences
 from bench_core.report import report_html
+from bench_core.result_csv import write_summary
 from bench_core.run import NOT_STATED
 from bench_core.source import Source
 from bench_core.spec import Variant, variant_argument
@@ -147,6 +150,14 @@ def test_no_page_shows_as_a_fact_what_no_file_states() -> None:
         "learning rate</th><td>0",
     ):
         assert word not in body[: body.index("Measure it again")].lower(), word
+
+
+def test_a_summary_leaves_empty_what_no_file_states() -> None:
+    text = io.StringIO(newline="")
+    write_summary(text, [measure(each.run, each.epochs) for each in read(text_of(COMPILE))])
+    [row] = csv.DictReader(io.StringIO(text.getvalue()))
+    assert (row["cache"], row["precision"], row["compile_seconds"]) == ("", "", "")
+    assert (row["batch_size"], row["steady_seconds"]) == ("16", "8.0")
 
 
 def test_a_fact_that_a_column_states_stays_a_fact() -> None:
