@@ -171,6 +171,8 @@ def source_of(capture: Capture, kernel: Kernel) -> str:
 def delete(key: str) -> None:
     """The capture and all its files; one that is being taken is left alone."""
     with contextlib.suppress(CaptureBusy), _only_one(key):
+        # First what makes it one: a page that is drawn meanwhile finds it whole or not at all.
+        (folder_of(key) / "capture.json").unlink(missing_ok=True)
         shutil.rmtree(folder_of(key), ignore_errors=True)
 
 
@@ -258,6 +260,7 @@ def take(
                 with _turn_on_this_machine(partial(told, part, "waiting")):
                     if part == wanted[0]:
                         shutil.rmtree(cache, ignore_errors=True)
+                        _remove_remains()
                     capture = capture_part.taken(
                         capture, part, folder_of(key), cache, partial(told, part)
                     )
@@ -294,6 +297,15 @@ def _only_one(key: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _remove_remains() -> None:
+    """Compile caches of captures whose process was killed: nobody takes these captures now."""
+    for cache in caches_dir().glob("capture-*"):
+        key = cache.name.removeprefix("capture-")
+        held = _only_one(key) if folder_of(key).is_dir() else contextlib.nullcontext()
+        with contextlib.suppress(CaptureBusy), held:
+            shutil.rmtree(cache, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def _turn_on_this_machine(waiting: Callable[[], None]) -> Iterator[None]:
     """A compile beside a measurement would spoil its timing."""
@@ -312,7 +324,8 @@ def _turn_on_this_machine(waiting: Callable[[], None]) -> Iterator[None]:
 def main(parts: Sequence[str]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     spec = RunSpec.from_json(sys.stdin.readline())
-    take(spec, [part for part in PARTS if part in parts])
+    with contextlib.suppress(CaptureBusy):  # of two presses at once the first one takes it
+        take(spec, [part for part in PARTS if part in parts])
 
 
 if __name__ == "__main__":

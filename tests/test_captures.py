@@ -285,6 +285,18 @@ def test_a_capture_waits_for_a_measurement_and_can_be_stopped(folders: Path) -> 
     assert not (captures.folder_of(captures.key_of(spec)) / "state.json").exists()
 
 
+def test_the_caches_of_a_killed_capture_go_with_the_next_one_that_is_taken(folders: Path) -> None:
+    caches = folders / "caches"
+    for key in ("killed", "deleted", "being-taken"):
+        (caches / f"capture-{key}" / "inductor").mkdir(parents=True)
+    for key in ("killed", "being-taken"):
+        captures.folder_of(key).mkdir(parents=True)
+    with captures._only_one("being-taken"):
+        captures._remove_remains()
+    assert {path.name for path in caches.glob("capture-*")} == {"capture-being-taken"}
+    assert captures.stored() == []
+
+
 def wait(happened: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not happened():
