@@ -147,8 +147,11 @@ def test_sin_and_cos_become_one_kernel_whose_code_can_be_read(taken: Taken) -> N
 def test_torch_fx_draws_the_first_and_the_last_of_its_graphs(taken: Taken) -> None:
     pytest.importorskip("pydot")
     capture = taken(a_spec("function:sin_cos", batch_size=1000, samples=1000))
-    drawn = {file.stage: captures.read_file(capture, file.drawing) for file in capture.graphs
-             if file.drawing}  # fmt: skip
+    drawn: dict[str, str] = {
+        file.stage: captures.read_file(capture, file.drawing)
+        for file in capture.graphs
+        if file.drawing
+    }
     assert set(drawn) == {"dynamo", "after_passes"}
     for stage, name in (("dynamo", "torch.sin"), ("after_passes", "torch.ops.aten.sin.default")):
         assert drawn[stage].startswith("digraph")
