@@ -152,18 +152,23 @@ class Run:
             few.append((inputs[:cut].clone(), labels[:cut].clone()))
         return few
 
-    def _epoch(self) -> None:
+    def _begin(self) -> tuple[float, machine_load.CpuUse | None]:
+        """The next epoch or block: its time of day, and what the CPUs had done before it."""
         self.epochs += 1
         self.stream.enter("epoch", self.epochs)
-        workload, watch = self.spec.workload, self.watch
         # The collector stays on, as in anybody's training, but starts every epoch with a clean
         # slate, so that what one epoch left behind does not fall into the next one's time.
         gc.collect()
         self._reset_peaks()
         cpu_before = machine_load.cpu_use()
         started_at = time.time()
-        if watch:
-            watch.epoch_began_ns = time.perf_counter_ns()
+        if self.watch:
+            self.watch.epoch_began_ns = time.perf_counter_ns()
+        return started_at, cpu_before
+
+    def _epoch(self) -> None:
+        workload, watch = self.spec.workload, self.watch
+        started_at, cpu_before = self._begin()
         timed = train_epoch(self.step, self.data.training, self.device, workload.steps_per_epoch)
         cpu_after = machine_load.cpu_use()
         peak_memory, peak_reserved = self._peaks()
@@ -199,15 +204,8 @@ class Run:
 
     def _block(self) -> None:
         """Some iterations of inference, and all that is known of them."""
-        self.epochs += 1
-        self.stream.enter("epoch", self.epochs)
         watch = self.watch
-        gc.collect()
-        self._reset_peaks()
-        cpu_before = machine_load.cpu_use()
-        started_at = time.time()
-        if watch:
-            watch.epoch_began_ns = time.perf_counter_ns()
+        started_at, cpu_before = self._begin()
         left = max(1, self.spec.measurement.iterations - self.iterations)
         with grad_mode_of(self.spec):
             block = time_block(self.call, self.inputs, self.device, left)
