@@ -1,7 +1,8 @@
 """What is drawn of a graph: boxes and arrows, collapsed by module, opened where asked, bounded.
 
-Pure. graph_dot.py writes a picture as DOT, graph_svg.py lays it out and draws it. Each box brings
-its own fill and the colour of its text, so that one picture serves light, dark and paper.
+Pure. graph_places.py says which box a node is in, graph_dot.py writes a picture as DOT,
+graph_svg.py lays it out and draws it. Each box brings its own fill and the colour of its text, so
+that one picture serves light, dark and paper.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Literal, NamedTuple
 
 from bench_core.captured import Frame
 from bench_core.graph import OPERATORS, Graph, Node
+from bench_core.graph_places import Drawn, places_of
 from bench_core.units import NO_BREAK, counted
 
 Color = Literal["group", "time"]
-# A picture with so few nodes is drawn whole, inputs included; others start with so many boxes.
+# A picture with so few nodes is drawn whole, inputs included.
 MOST_AT_ONCE = 30
-MOST_COLLAPSED = 24
 MOST_BOXES = 150
 LONGEST_LABEL = 40
 
@@ -63,14 +64,6 @@ class Picture(NamedTuple):
     left_out: str = ""
 
 
-class Drawn(NamedTuple):
-    """Which box a node is in: the module that it stands for, or the operator itself."""
-
-    name: str
-    module: str
-    opens: str
-
-
 def picture(
     graph: Graph,
     *,
@@ -82,7 +75,7 @@ def picture(
     """The graph as boxes. `opened` are modules to look into, `seconds` a step's by node."""
     small = len(graph.nodes) <= MOST_AT_ONCE
     nodes = [node for node in graph.nodes if node.is_operator or small]
-    places = _places(graph.part == "both", nodes, opened, whole=small)
+    places = places_of(graph.part == "both", nodes, opened, whole=small)
     by_box: dict[Drawn, list[Node]] = defaultdict(list)
     for node in nodes:
         by_box[places[node.name]].append(node)
@@ -115,98 +108,6 @@ def picture(
         frames=_frame_labels(groups, by_box),
         left_out=_left_out(graph, len(found), len(drawn), small),
     )
-
-
-def _places(
-    both: bool, nodes: Sequence[Node], opened: Collection[str], whole: bool
-) -> dict[str, Drawn]:
-    """Which box each node is in. `both`: a module's forward and backward are two boxes."""
-    depth = 0 if whole else _depth(nodes)
-    places: dict[str, Drawn] = {}
-    outside: list[Node] = []
-    for node in nodes:
-        if whole:
-            places[node.name] = Drawn(node.name, node.module, "")
-        elif node.module:
-            places[node.name] = _place_in_module(node, depth, opened, both and node.backward)
-        else:
-            outside.append(node)
-    return {**places, **_places_outside(outside, nodes, places, opened)}
-
-
-def _place_in_module(node: Node, depth: int, opened: Collection[str], backward: bool) -> Drawn:
-    parts = node.module.split(".")
-    while (path := ".".join(parts[:depth])) in opened:
-        if depth >= len(parts):
-            return Drawn(node.name, node.module, "")
-        depth += 1
-    return Drawn(f"{path} backward" if backward else path, path, path)
-
-
-def _depth(nodes: Iterable[Node]) -> int:
-    """How deep into the modules the picture starts: as deep as it has room for."""
-    modules = {node.module for node in nodes if node.module}
-    deepest = max((module.count(".") + 1 for module in modules), default=1)
-    fitting = [
-        depth
-        for depth in range(1, deepest)
-        if len({".".join(module.split(".")[:depth]) for module in modules}) <= MOST_COLLAPSED
-    ]
-    return max(fitting, default=1)
-
-
-def _places_outside(
-    outside: Sequence[Node],
-    nodes: Sequence[Node],
-    places: Mapping[str, Drawn],
-    opened: Collection[str],
-) -> dict[str, Drawn]:
-    """Operators of no module. Those beside one box only are taken for its own; of the others what
-    lies between the same boxes is one box.
-    """
-    names = {node.name for node in outside}
-    readers: dict[str, list[str]] = defaultdict(list)
-    for node in nodes:
-        for name in node.inputs:
-            readers[name].append(node.name)
-    chain = {name: name for name in names}  # each one's chain, by a node of it
-
-    def root(name: str) -> str:
-        while chain[name] != name:
-            chain[name] = chain[chain[name]]
-            name = chain[name]
-        return name
-
-    around: dict[str, set[tuple[str, Drawn]]] = defaultdict(set)
-    for node in outside:
-        for name in node.inputs:
-            if name in names:
-                chain[root(node.name)] = root(name)
-    for node in outside:
-        for name in node.inputs:
-            if name in places:
-                around[root(node.name)].add(("from", places[name]))
-        for name in readers[node.name]:
-            if name in places:
-                around[root(node.name)].add(("to", places[name]))
-    found: dict[str, Drawn] = {}
-    numbers: dict[tuple[bool, frozenset[tuple[str, Drawn]]], int] = {}
-    for node in outside:
-        key = (node.backward, frozenset(around[root(node.name)]))
-        beside = {place for _, place in key[1]}
-        if len(beside) == 1 and (only := beside.pop()).opens:
-            found[node.name] = only
-            continue
-        number = numbers.setdefault(key, len(numbers) + 1)
-        name = f"outside {number}"
-        found[node.name] = Drawn(node.name if name in opened else name, "", name)
-    counts = Counter(place.name for place in found.values())
-    return {
-        name: place._replace(name=name, opens="")
-        if not place.module and (counts[place.name] == 1 or place.opens in opened)
-        else place
-        for name, place in found.items()
-    }
 
 
 def _edges(
@@ -377,11 +278,14 @@ def calls_picture(frames: Sequence[Frame]) -> Picture:
     boxes: list[Box] = []
     for frame in frames[:MOST_BOXES]:
         place = f" at {frame.place}" if frame.place else ""
+        tip = f"{frame.function or 'a graph'}{place}"
+        if frame.guards:
+            tip += f"\n{counted(frame.guards, 'guard')}, checked before each call"
         boxes.append(
             Box(
                 name=f"graph {frame.number}",
                 label=f"graph {frame.number} · {counted(frame.operators, 'operator')}",
-                tip=f"{frame.function or 'a graph'}{place}",
+                tip=tip,
                 fill=PLAIN[0],
                 ink=PLAIN[1],
             )

@@ -156,9 +156,10 @@ def test_operators_beside_one_module_are_taken_for_its_own_and_between_two_they_
 def test_graphs_stand_in_call_order_with_their_breaks_in_red():
     frames = [
         Frame(number=0, nodes=3, operators=2, breaks=(PLANTED_BREAK,)),
-        Frame(number=1, nodes=5, operators=4),
+        Frame(number=1, nodes=5, operators=4, function="forward", place="model.py:8", guards=7),
     ]
     shown = calls_picture(frames)
+    assert shown.boxes[2].tip == "forward at model.py:8\n7 guards, checked before each call"
     assert [box.fill == BREAK[0] for box in shown.boxes] == [False, True, False]
     assert shown.boxes[1].label == "break · model.py:7: data-dependent jump"
     assert len(shown.edges) == 2

@@ -31,7 +31,7 @@ LAYERS = (
     },
     {"device_names", "variant_words"},
     {"events", "source", "table_file", "graph"},
-    {"run", "captured", "epoch_columns"},
+    {"run", "captured", "epoch_columns", "graph_places"},
     {"stats", "imported", "kernel_costs", "graph_picture", "graph_layout"},
     {"measured", "correlation", "graph_dot", "graph_svg", "node_costs", "capture_changes"},
     {"comparison", "column_roles", "neighbours"},

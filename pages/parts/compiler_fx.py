@@ -15,7 +15,6 @@ from bench_core.units import counted
 
 DRAWN = ("dynamo", "after_passes")  # the stages that a capture has such a picture of
 MOST_NODES = 120
-HEIGHT = 620
 
 
 def fx_drawing(capture: Capture, file: GraphFile, name: str) -> None:
@@ -36,8 +35,7 @@ def fx_drawing(capture: Capture, file: GraphFile, name: str) -> None:
             drawing = captures.read_file(capture, file.drawing)
             # Its arrows are black: on paper, whatever the page's ground is.
             on_paper = drawing.replace("rankdir=TB;", 'rankdir=TB; bgcolor="white";', 1)
-            with st.container(height=HEIGHT):
-                st.graphviz_chart(on_paper, width="stretch", alt=f"FxGraphDrawer's {name}")
+            st.graphviz_chart(on_paper, width="stretch", alt=f"FxGraphDrawer's {name}")
         else:
             st.caption(
                 f"{counted(file.nodes, 'node')} are too many to be laid out in a browser: "

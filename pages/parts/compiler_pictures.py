@@ -207,10 +207,10 @@ def _card(capture: Capture, side: Drawn | None, slot: str) -> None:
         st.markdown(f"**{slot.capitalize()}** :gray[this stage was not reached]")
         return
     file, words = side.file, STAGES[side.file.stage]
-    st.markdown(
-        f"**{words.title}** :gray[{counted(file.operators, _noun(file.stage))}]",
-        help=f"{words.component}: {words.text}.",
-    )
+    told = f"{words.component}: {words.text}."
+    if file.stage == "before_fusion" and capture.ir_nodes_before_fusion:
+        told += f" Its own counter, of all directions: {capture.ir_nodes_before_fusion}."
+    st.markdown(f"**{words.title}** :gray[{counted(file.operators, _noun(file.stage))}]", help=told)
     name = f"{capture.spec.workload.model_name}-{file.stage}-{file.part}-{file.number}"
     _view(side.svg, f"{capture.key} {file.file}", slot, f"{words.title} of {name}")
     if side.picture.left_out:
