@@ -539,7 +539,7 @@ def test_many_answers_take_a_line_a_cell_and_the_cards_name_their_arm(store: Sto
     [fp32] = [line for line in lines if "**resnet18 · batch 1 · fp32**" in line]
     assert re.search(r"onednn_graph \d.* faster, compile_frozen .* compile \d.* slower", fp32)
     assert any("**resnet18 · batch 1 · bf16**" in line for line in lines)
-    assert "onednn_graph against eager:" in said(at)
+    assert "resnet18 · batch 1 · bf16, onednn_graph against eager:" in said(at)
     assert "Fastest: iterations of onednn_graph" in said(at)
     at.button_group(key="cell").set_value("resnet18 · batch 1 · fp32").run()
     assert not at.exception

@@ -20,15 +20,19 @@ from bench_core.units import (
     seconds_text,
 )
 from pages.parts.live_charts import steady_seconds
-from pages.parts.live_reading import Cell, Reading
+from pages.parts.live_reading import Cell, Reading, cell_names
 from pages.parts.text import plain
 
 
 def draw_metrics(cell: Cell, reading: Reading, needs: Mapping[int, float]) -> None:
     pair = cell.candidate
     unended = any(one.run.status in ("running", "queued") for one in cell.measured)
+    of_several = len({*cell_names(reading.experiment, reading.runs).values()}) > 1
+    words = [cell.name] if of_several else []
     if pair and len(cell.comparisons) > 1:
-        st.caption(plain(f"{pair.candidate.name} against {pair.baseline.name}:"))
+        words.append(f"{pair.candidate.name} against {pair.baseline.name}")
+    if words:
+        st.caption(plain(f"{', '.join(words)}:"))
     with st.grid(4, min_column_width=150, gap="small"):
         so_far = "So far" if unended else "Difference"
         _metric(so_far, *_so_far(cell, pair, needs), SO_FAR[cell.unit])
