@@ -16,7 +16,7 @@ from bench_core.events import Failed
 from bench_core.file_lock import locked
 from bench_core.spec import Variant
 from bench_core.store import Store
-from pages.parts.compiler_choice import fields_of, link_of, spec_of
+from pages.parts.compiler_choice import START, fields_of, link_of, spec_of
 from tests.driven_pages import button, labels, opened, said, table, words
 from tests.planted import planted_experiment
 from tests.planted_capture import BREAK, capture_spec, plant_capture
@@ -430,3 +430,22 @@ def test_deleting_a_capture_leads_back_to_the_empty_state():
     button(at, "Delete this capture").click().run()
     assert not at.exception
     assert "No capture of resnet18 yet" in said(at)
+
+
+def test_a_capture_that_is_deleted_while_it_is_shown_leaves_no_error_behind():
+    capture = plant_capture()
+    at = shown(capture, stage="code")
+    captures.delete(capture.key)
+    at.run()
+    assert not at.exception
+    assert "No capture of resnet18 yet" in said(at)
+
+
+@pytest.mark.parametrize("garbage", ["-1", "9" * 20, "../../etc/<script>🙂"])
+def test_no_garbage_in_the_address_breaks_the_page(garbage):
+    capture = plant_capture(breaks=(BREAK,))
+    views = ("stage", "part", "color", "graph", "kernel", "first", "second")
+    at = shown(capture, **dict.fromkeys(views, garbage))
+    assert "became" in at.subheader[0].value
+    for name in START:
+        page(**{**link_of(capture.spec), name: garbage})  # raises where an exception is shown
