@@ -59,7 +59,7 @@ def phase_timeline(timelines: Sequence[Timeline], title: str) -> go.Figure:
     longest = max((line.first_call_seconds for line in timelines), default=0.0)
     figure.update_layout(barmode="group", hovermode="closest", height=96 + ROW_HEIGHT * len(rows))
     figure.update_xaxes(
-        range=[0, longest * 1.08], showgrid=True, gridcolor="rgba(128,138,150,.18)", ticksuffix=" s"
+        range=[0, longest * 1.2], showgrid=True, gridcolor="rgba(128,138,150,.18)", ticksuffix=" s"
     )
     names = [label(name) for name in rows]
     figure.update_yaxes(

@@ -28,6 +28,7 @@ from bench_core.spec import (
     parse_variant,
     variant_argument,
 )
+from pages.parts.compiler_taking import view_only
 from pages.parts.in_address import put_into_address
 from pages.parts.text import plain
 
@@ -229,9 +230,9 @@ def current() -> dict[str, Any]:
 def fields(offers: Capabilities | None, shown: bool) -> None:
     """One widget a field, in a popover that says what they hold unless `shown` beside it."""
     now = current()
-    label, icon = (
-        ("New capture", ":material/add:") if shown else (plain(words_of(now)), ":material/tune:")
-    )
+    label, icon = plain(words_of(now)), ":material/tune:"
+    if shown:
+        label, icon = ("Fields", icon) if view_only() else ("New capture", ":material/add:")
     with st.popover(label, icon=icon, key="compiler_fields"):
         _draw(now, offers)
 
