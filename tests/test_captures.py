@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from bench_core import capture_part, captures, kernel_costs
+from bench_core import capture_part, captures, graph_files, kernel_costs
 from bench_core.captured import Capture, Cost, Kernel, ModuleCost
 from bench_core.cli import main
 from bench_core.events import Failed
-from bench_core.graph import Graph, Node
+from bench_core.graph import STAGES, Graph, Node
 from bench_core.spec import Measurement, RunSpec, Variant, Workload
 
 COMPILE = Variant(execution="compile")
@@ -199,6 +199,22 @@ def test_a_part_that_failed_is_left_to_be_taken() -> None:
     assert captures.left(capture.changed(**every, failures={"cost": failed})) == ["cost"]
     again = captures.left(capture.changed(**every, failures={"graphs": failed}))
     assert again == ["graphs", "cost", "warm"], "costs are of the kernels that are captured anew"
+
+
+def test_a_capture_is_written_as_files_with_torch_fxs_own_drawing_beside_ours(
+    folders: Path,
+) -> None:
+    lines = lines_of_sin()
+    lines[1] = {**lines[1], "drawing": "digraph graph { x -> sin; }"}
+    capture = kept(lines)
+    written = {path.name: path for path in graph_files.write(capture, folders / "out", STAGES)}
+    assert set(written) - {"00-forward-dynamo.fx.svg"} == {
+        *(f"00-forward-{stage}.{kind}" for stage in ("dynamo", "after_passes")
+          for kind in ("dot", "svg")),
+        "00-forward-dynamo.txt", "00-forward-dynamo.fx.dot", "00-forward.py", "summary.json",
+    }  # fmt: skip
+    assert written["00-forward-dynamo.fx.dot"].read_text() == "digraph graph { x -> sin; }"
+    assert json.loads(written["summary.json"].read_text())["kernels"][0]["name"] == "kernel"
 
 
 # Costs
