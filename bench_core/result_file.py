@@ -16,7 +16,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, get_args, get_type_hints
 
-from bench_core.epoch_columns import joined
+from bench_core.epoch_columns import joined, numbers
 from bench_core.events import (
     Activity,
     Aftermath,
@@ -49,7 +49,7 @@ from bench_core.result_csv import (
     restored,
 )
 from bench_core.result_epochs import epoch_reader
-from bench_core.result_lines import BEFORE_FACTS, blocks, epochs_of
+from bench_core.result_lines import blocks
 from bench_core.run import Run, Status
 from bench_core.source import Source, Stated
 from bench_core.spec import (
@@ -108,10 +108,10 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
         _epoch_adder(table, at),
         _run_reader(table, at),
     )
-    run_at, facts = at["run_id"], len(table.header) - len(BEFORE_FACTS)
+    run_at = at["run_id"]
     last_lines: dict[str, int] = {}
-    for run_id, blocks_of_run in groupby(blocks(table), lambda block: block.first.cells[run_at]):
-        first_block = block = next(blocks_of_run)
+    for run_id, parts in groupby(blocks(table), lambda part: part[0].first.cells[run_at]):
+        first_part = block, _ = next(parts)
         first = row = block.first
         if not run_id:
             raise BadFile("is empty, and every row names its run", row.line, "run_id")
@@ -126,10 +126,10 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
         try:
             _check_version(run.cells[at["schema_version"]])
             _check_id("run_id", run_id)
-            for block in chain((first_block,), blocks_of_run):
+            for block, epochs in chain((first_part,), parts):
                 row = block.first
                 check_row(run, row)
-                if epochs := epochs_of(block, facts, run.count + 1):
+                if epochs and numbers(epochs, "epoch")[0] == run.count + 1:
                     run.add(epochs)
                     continue
                 for row in (block.first, *table.cut(block)):

@@ -1,134 +1,199 @@
 """Rows of our CSV that differ from the one before in the numbers of an epoch only, read at once.
 
-A file of a million rows consists of them. Cut into cells and looked at one by one they take four
-times as long, so they stay text until all those of a run are turned into columns together. Whatever
-is not as we write it is left to `result_file`, row by row, which finds out what is wrong.
+A file of a million rows consists of them. Cut into cells and looked at one by one they take ten
+times as long, so they stay text until those of many runs are turned into columns together, beside
+the thread that makes runs of the ones before. Whatever is not as we write it is left to
+`result_file`, row by row, which finds out what is wrong.
 """
 
 from __future__ import annotations
 
-import re
-from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from pydantic_core import from_json
 
-from bench_core.epoch_columns import FIELDS, NUMBERS, EpochColumns, Packed, packed_windows
+from bench_core.epoch_columns import FIELDS, NUMBERS, EpochColumns, packed_windows
 from bench_core.events import Epoch
 from bench_core.result_cells import LARGEST_NUMBER, LARGEST_WHOLE, BadCell
-from bench_core.result_csv import EPOCH_COLUMNS, EPOCH_NAMES, IDENTITY, STEP_COLUMNS
+from bench_core.result_csv import (
+    EPOCH_COLUMNS,
+    EPOCH_NAMES,
+    IDENTITY,
+    LATENCY_COLUMNS,
+    STEP_COLUMNS,
+)
 from bench_core.result_epochs import windows_of
-from bench_core.table_file import Block, Row, TableFile
+from bench_core.table_file import BadFile, Block, TableFile
 
 SEPARATOR = ","
 BEFORE_FACTS = (*IDENTITY, *EPOCH_COLUMNS)
-COLUMN_OF = {name: EPOCH_NAMES.get(name, name) for name in NUMBERS}
-WINDOWS_AT = EPOCH_COLUMNS.index("compile_windows")
+WINDOWS = "compile_windows"
+WINDOWS_AT = BEFORE_FACTS.index(WINDOWS)
+NO_WINDOWS = "[]"
+# The columns of numbers, in the order of the fields that they are packed as.
+FIGURES = (*(EPOCH_NAMES.get(name, name) for name in NUMBERS), *STEP_COLUMNS)
 WHOLE = ("epoch", "epoch_samples", "peak_memory_bytes", "peak_reserved_bytes", "step_count")
+LARGEST = np.array([LARGEST_WHOLE if name in WHOLE else LARGEST_NUMBER for name in FIGURES])
+LEAST = np.array([-LARGEST_NUMBER if name == "loss" else 0.0 for name in FIGURES])
+WHOLE_AT = [FIGURES.index(name) for name in WHOLE]
+STEPS_AT = slice(len(NUMBERS), None)
+WALL_AT = NUMBERS.index("wall_seconds")
 # Never empty.
-KNOWN = [
-    EPOCH_COLUMNS.index(COLUMN_OF[name])
+KNOWN_AT = [
+    NUMBERS.index(name)
     for name in NUMBERS
     if Epoch.model_fields[name].is_required() and name != "loss"
 ]
-# A letter of each of JSON's words, a blank, a number below 0: rare, and looked at one by one.
-NOT_OURS = ("u", "a", "y", " ", ",-")  # true and null, false and NaN, Infinity
+# So many rows are read together: 5 MB of text.
+ROWS_AT_ONCE = 10_000
 
 
-def blocks(table: TableFile) -> Iterator[Block]:
-    """The rows of a file in its order, those that `epochs_of` may read still as text."""
-    as_written = table.separator == SEPARATOR and table.header[: len(BEFORE_FACTS)] == BEFORE_FACTS
-    return table.blocks(len(IDENTITY) if as_written else 0)
+def blocks(table: TableFile) -> Iterator[tuple[Block, EpochColumns | None]]:
+    """The rows of a file in its order, with the epochs of a block where all are as we write them.
 
-
-def epochs_of(block: Block, facts: int, first_epoch: int) -> EpochColumns | None:
-    """The training epochs of a block's rows, numbered from `first_epoch` on.
-
-    `facts` is how many cells at the end of each line have to be empty. None where a row needs care,
-    or where there is only one.
+    They are numbered one by one, from whatever number on. Raises BadFile.
     """
-    if not block.alike:
-        return None
-    # From the first line: how many empty cells end it, what ends the line itself.
-    line = block.alike[0].rstrip("\r\n")
-    end = block.alike[0][len(line) :]
-    empty = len(line) - len(line.rstrip(SEPARATOR))
-    width = len(EPOCH_COLUMNS) - (empty - facts)
-    tail = SEPARATOR * empty + end
-    begin, stop = len(block.head), -len(tail)
-    first, windows = _first(block.first, width)
-    middles = [one[begin:stop] for one in block.alike if one.endswith(tail)]
-    text = SEPARATOR.join([first, *middles])
-    if any(one in text for one in NOT_OURS):
-        return None
-    # Numbers, and `[]` for no windows: with a word for "not known" it is a list in JSON, whose
-    # reader is five times as fast as `float`, exact, and takes no spelling of a number but the one.
-    gaps = {*re.findall(",{2,}", line[begin : len(line) - empty])}
-    for gap in sorted(gaps, key=len, reverse=True):
-        # Of many short pieces faster than `replace`.
-        text = SEPARATOR.join(["", *["NaN"] * (len(gap) - 1), ""]).join(text.split(gap))
-    count = 1 + len(block.alike)
+    if table.separator != SEPARATOR or table.header[: len(BEFORE_FACTS)] != BEFORE_FACTS:
+        yield from ((block, None) for block in table.blocks())
+        return
+    groups = _groups(table)
+    with ThreadPoolExecutor(1) as beside:
+        coming = beside.submit(next, groups, None)
+        while group := coming.result():
+            coming = beside.submit(next, groups, None)
+            yield from group
+
+
+def _groups(table: TableFile) -> Iterator[list[tuple[Block, EpochColumns | None]]]:
+    facts = len(table.header) - len(BEFORE_FACTS)
+    group: list[Block] = []
+    rows = 0
     try:
-        cells = from_json(f"[{text}]")
-        if len(cells) != width * count or cells[WINDOWS_AT::width].count([]) < count:
-            return None
-        cells[WINDOWS_AT::width] = [0.0] * count
-        table = np.frombuffer(array("d", cells)).reshape(count, width).T
-    except (ValueError, TypeError, OverflowError):
-        return None
-    found = _packed(np.ascontiguousarray(table), first_epoch)
-    if found is None:
-        return None
-    of_all = {**found, "compile_windows": windows}
-    return EpochColumns(count, lambda: of_all)
+        for block in table.blocks(len(IDENTITY), ROWS_AT_ONCE):
+            group.append(block)
+            rows += 1 + len(block.alike)
+            if rows >= ROWS_AT_ONCE:
+                yield [*zip(group, _epochs(group, facts), strict=True)]
+                group, rows = [], 0
+    except BadFile:
+        # Something may be wrong in what stands above, too.
+        if group:
+            yield [*zip(group, _epochs(group, facts), strict=True)]
+        raise
+    if group:
+        yield [*zip(group, _epochs(group, facts), strict=True)]
 
 
-def _first(row: Row, width: int) -> tuple[str, str | None]:
-    """The cells of an epoch as text, as far as the other lines have them, and its windows packed.
+def _epochs(group: Sequence[Block], facts: int) -> list[EpochColumns | None]:
+    """The epochs of each block; None for one of a single row, or where a row needs care.
 
-    A cell beyond them is kept, which makes the row too long.
+    `facts` is how many cells at the end of each line below a block's first have to be empty.
     """
-    cells = row.cells[len(IDENTITY) : len(BEFORE_FACTS)]
-    while len(cells) > width and not cells[-1]:
-        cells.pop()
+    several = [block for block in group if block.alike]
+    found = iter(_together(several, facts) or [_alone(block, facts) for block in several])
+    return [next(found) if block.alike else None for block in group]
+
+
+def _alone(block: Block, facts: int) -> EpochColumns | None:
+    found = _together([block], facts)
+    return found[0] if found else None
+
+
+def _together(several: Sequence[Block], facts: int) -> Sequence[EpochColumns | None] | None:
+    """None where a row of them needs care."""
+    if not several:
+        return None
     try:
-        windows = windows_of(cells[WINDOWS_AT], 0)
+        windows = [_windows(block) for block in several]
     except BadCell:
-        return "", None
-    cells[WINDOWS_AT] = "[]"
-    return SEPARATOR.join(cells), packed_windows({0: windows})
-
-
-def _packed(table: np.ndarray, first_epoch: int) -> Packed | None:
-    """A row of `table` is a column of the file, from the first of EPOCH_COLUMNS on."""
-    names, count = EPOCH_COLUMNS[: len(table)], table.shape[1]
-    unknown = np.isnan(table)
-    known = np.where(unknown, 0.0, table)
-    missing = unknown.sum(axis=1)
-    largest = [LARGEST_WHOLE if name in WHOLE else LARGEST_NUMBER for name in names]
-    whole = known[[at for at, name in enumerate(names) if name in WHOLE]]
-    steps = [at for at, name in enumerate(names) if name in STEP_COLUMNS]
+        return None
+    counts = np.array([1 + len(block.alike) for block in several])
+    figures = _figures(several, facts)
+    if figures is None or figures.shape[1] != counts.sum():
+        return None
+    ends = counts.cumsum()
+    begins = ends - counts
+    unknown = np.isnan(figures)
+    known = np.where(unknown, LEAST[:, None], figures)
+    numbered = np.arange(ends[-1]) - np.repeat(begins - figures[0, begins], counts)
     fits = (
-        # With their number at the start of each, no row has more cells or fewer.
-        np.array_equal(table[0], np.arange(first_epoch, first_epoch + count))
-        and len(table) > KNOWN[-1]
-        and not missing[KNOWN].any()
-        and table[EPOCH_COLUMNS.index("wall_seconds")].all()
-        and (known.max(axis=1) <= largest).all()
-        and (whole == np.floor(whole)).all()
-        # All of a step's figures, or none; no single times, which a training epoch does not have.
-        and (missing[steps] == (0 if steps and not missing[steps[0]] else count)).all()
-        and len(steps) in (0, len(STEP_COLUMNS))
-        and len(table) <= EPOCH_COLUMNS.index(next(reversed(STEP_COLUMNS))) + 1
+        np.array_equal(figures[0], numbered)
+        and not unknown[KNOWN_AT].any()
+        and figures[WALL_AT].all()
+        and (known.min(axis=1) >= LEAST).all()
+        and (known.max(axis=1) <= LARGEST).all()
+        and (known[WHOLE_AT] == np.floor(known[WHOLE_AT])).all()
+        # All of a step's figures, or none.
+        and (unknown[STEPS_AT].all(axis=0) == unknown[STEPS_AT].any(axis=0)).all()
     )
     if not fits:
         return None
+    some = ~np.logical_and.reduceat(unknown, begins, axis=1)
+    return [
+        _columns(figures[:, begin:end], some[:, place], of_first)
+        for place, (begin, end, of_first) in enumerate(zip(begins, ends, windows, strict=True))
+    ]
+
+
+def _windows(block: Block) -> str | None:
+    """Those of the first row, packed; the others have none. Raises BadCell."""
+    return packed_windows({0: windows_of(block.first.cells[WINDOWS_AT], 0)})
+
+
+def _figures(several: Sequence[Block], facts: int) -> np.ndarray | None:
+    """FIGURES by row, NaN for an empty cell. None: a line is not one of numbers.
+
+    Exact: every digit counts. Of what is a number nothing is taken that `TableFile.number` refuses.
+    """
+    from pyarrow import (  # type: ignore[import-untyped]  # large
+        ArrowInvalid,
+        BufferReader,
+        csv,
+        float64,
+        null,
+        string,
+    )
+
+    sample = several[0].alike[0]
+    tail = SEPARATOR * facts + sample[len(sample.rstrip("\r\n")) :]
+    lines: list[str] = []
+    for block in several:
+        cells = block.first.cells[len(IDENTITY) : len(BEFORE_FACTS)]
+        cells[EPOCH_COLUMNS.index(WINDOWS)] = NO_WINDOWS
+        lines += (block.head, SEPARATOR.join(cells), tail, *block.alike)
+    text = "".join(lines).encode()
+    if text.count(tail.encode()) != len(lines) - 2 * len(several):
+        return None
+    names = [*BEFORE_FACTS, *map(str, range(facts))]
+    types = dict.fromkeys(FIGURES, float64()) | dict.fromkeys(LATENCY_COLUMNS, null())
+    try:
+        found = csv.read_csv(
+            BufferReader(text),
+            csv.ReadOptions(column_names=names, use_threads=False),
+            csv.ParseOptions(quote_char=False),
+            csv.ConvertOptions(
+                column_types=types | {WINDOWS: string()},
+                include_columns=[*FIGURES, WINDOWS, *LATENCY_COLUMNS],
+                null_values=[""],
+            ),
+        )
+    except ArrowInvalid:
+        return None
+    columns = [found[name] for name in FIGURES]
+    figures = np.array([column.to_numpy() for column in columns], dtype=float)
+    if np.isnan(figures).sum() != sum(column.null_count for column in columns):
+        return None  # the word, not an empty cell
+    return figures if found[WINDOWS].unique().to_pylist() == [NO_WINDOWS] else None
+
+
+def _columns(figures: np.ndarray, some: np.ndarray, windows: str | None) -> EpochColumns:
+    """`some` says of which figures anything is known."""
     found: dict[str, bytes | str | None] = dict.fromkeys(FIELDS)
-    for name in NUMBERS:
-        at = EPOCH_COLUMNS.index(COLUMN_OF[name])
-        if at < len(table) and missing[at] < count:
-            found[name] = table[at].tobytes()
-    if steps and not missing[steps[0]]:
-        found["steps"] = table[steps].T.tobytes()
-    return found
+    for name, values, known in zip(NUMBERS, figures, some, strict=False):
+        if known:
+            found[name] = values.tobytes()
+    if some[STEPS_AT].any():
+        found["steps"] = figures[STEPS_AT].T.tobytes()
+    found[WINDOWS] = windows
+    return EpochColumns(figures.shape[1], lambda: found)

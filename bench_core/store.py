@@ -11,9 +11,10 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -294,7 +295,7 @@ class Store:
             ).rowcount
             if new:
                 a_cell = len(experiment.rungs or experiment.variants) * experiment.repeats
-                self._db.executemany(
+                self._execute_many(
                     "INSERT INTO runs (id, experiment_id, spec, created_at, cell) "
                     "VALUES (?, ?, ?, ?, ?)",
                     [
@@ -398,7 +399,7 @@ class Store:
     def set_round(self, numbers: Iterable[int], name: str | None) -> None:
         """These runs take turns with each other, one epoch each; None: they did not after all."""
         with self._transaction():
-            self._db.executemany(
+            self._execute_many(
                 "UPDATE runs SET round = ? WHERE number = ?", [(name, one) for one in numbers]
             )
 
@@ -506,7 +507,7 @@ class Store:
     def delete(self, numbers: Iterable[int]) -> None:
         """Remove ended runs and their epochs, and experiments and imports left without a run."""
         with self._transaction():
-            self._db.executemany(
+            self._execute_many(
                 f"DELETE FROM runs WHERE number = ? AND status IN ({_marks(ENDED)})",
                 [(number, *ENDED) for number in numbers],
             )
@@ -571,52 +572,41 @@ class Store:
         waiting, place = iter(runs), 0
         self._execute("BEGIN")
         try:
-            while some := list(islice(waiting, RUNS_AT_ONCE)):
-                for one in some:
-                    if one.run.id in ids:
-                        line = one.run.source.line if one.run.source else None
-                        raise BadFile(f"run {one.run.id} stands there twice", line)
-                    ids.add(one.run.id)
-                new = [one for one in some if one.run.id not in here]
-                for one in new:
-                    run = one.run
-                    if one.experiment or run.experiment_id not in experiments:
-                        told = (run.created_at, one.experiment or "")
-                        experiments[run.experiment_id] = told
-                self._add_staged(record, new, place)
-                place += len(new)
+            with ThreadPoolExecutor(1) as beside:  # SQLite writes some while the next are read
+                writing: Future[None] | None = None
+                while some := list(islice(waiting, RUNS_AT_ONCE)):
+                    for one in some:
+                        if one.run.id in ids:
+                            line = one.run.source.line if one.run.source else None
+                            raise BadFile(f"run {one.run.id} stands there twice", line)
+                        ids.add(one.run.id)
+                    new = [one for one in some if one.run.id not in here]
+                    for one in new:
+                        run = one.run
+                        if one.experiment or run.experiment_id not in experiments:
+                            told = (run.created_at, one.experiment or "")
+                            experiments[run.experiment_id] = told
+                    rows = _staged_rows(record, new, place)
+                    place += len(new)
+                    if writing:
+                        writing.result()
+                    writing = beside.submit(self._insert, rows)
+                if writing:
+                    writing.result()
             self._execute("COMMIT")
         except BaseException:
             self._db.rollback()
             raise
         return experiments, ids
 
-    def _add_staged(self, record: Import, new: Sequence[ImportedRun], place: int) -> None:
-        numbered = list(enumerate(new, place + 1))
-        marks = ", ?" * len(IMPORTED_NAMES)
-        self._execute_many(
-            f"INSERT INTO new_runs VALUES (?, ?{marks})",
-            (
-                (at, max(1, len(one.epochs)), *imported_row(one.run, record.id))
-                for at, one in numbered
-            ),
-        )
-        self._execute_many(
-            f"INSERT INTO new_packed_epochs VALUES (?, ?{', ?' * len(FIELDS)})",
-            ((at, len(one.epochs), *packed_row(one.epochs)) for at, one in numbered if one.epochs),
-        )
-        for evaluation in (False, True):
-            measured = measure_all(((one.run, one.epochs) for _, one in numbered), evaluation)
-            self._execute_many(
-                f"INSERT INTO new_derived VALUES (?, ?, ?{', ?' * len(DERIVED_NAMES)})",
-                (
-                    (at, evaluation, FORMULA, *derived_row(of.derived))
-                    for (at, _), of in zip(numbered, measured, strict=True)
-                ),
-            )
-            numbered = [
-                one for one, of in zip(numbered, measured, strict=True) if of.derived.tested
-            ]
+    def _insert(self, rows: Mapping[str, Sequence[Sequence[Any]]]) -> None:
+        """By table. All rows of one go in by one statement: other threads run meanwhile."""
+        for table, of_table in rows.items():
+            if of_table:
+                marks = ", ".join([f"({_marks(of_table[0])})"] * len(of_table))
+                self._execute(
+                    f"INSERT INTO {table} VALUES {marks}", [*chain.from_iterable(of_table)]
+                )
 
     def _new_places(self) -> dict[int, int]:
         """Staged runs that nobody else has brought meanwhile, with their rows."""
@@ -903,3 +893,27 @@ class Store:
 
 def _marks(values: Iterable[object]) -> str:
     return ", ".join("?" for _ in values)
+
+
+def _staged_rows(
+    record: Import, new: Sequence[ImportedRun], place: int
+) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of STAGES for runs that come after the first `place`."""
+    numbered = list(enumerate(new, place + 1))
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "new_runs": [
+            (at, max(1, len(one.epochs)), *imported_row(one.run, record.id)) for at, one in numbered
+        ],
+        "new_packed_epochs": [
+            (at, len(one.epochs), *packed_row(one.epochs)) for at, one in numbered if one.epochs
+        ],
+        "new_derived": [],
+    }
+    for evaluation in (False, True):
+        measured = measure_all(((one.run, one.epochs) for _, one in numbered), evaluation)
+        both = list(zip(numbered, measured, strict=True))
+        rows["new_derived"] += [
+            (at, evaluation, FORMULA, *derived_row(of.derived)) for (at, _), of in both
+        ]
+        numbered = [one for one, of in both if of.derived.tested]
+    return rows

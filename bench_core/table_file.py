@@ -14,8 +14,9 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO, TypeVar, cast
 
@@ -111,14 +112,13 @@ class TableFile:
 
     def rows(self) -> Iterator[Row]:
         """The rows below the header that hold something, all as wide as it. Raises BadFile."""
-        return (block.first for block in self.blocks(0))
+        return (block.first for block in self.blocks())
 
-    def blocks(self, same: int) -> Iterator[Block]:
-        """`rows`, but those that begin with the same `same` cells as the one above stay text.
+    def blocks(self, same: int = 0, most: int = 0) -> Iterator[Block]:
+        """`rows`, but up to `most` that begin with the same `same` cells as one above stay text.
 
         Cutting a row into cells takes longer than all else that is done with it. `cut` makes rows
-        of them; as long as nobody calls it, how many cells they have is not known. With 0 there are
-        none.
+        of them; as long as nobody calls it, how many cells they have is not known.
         """
         width = len(self.header)
         nameless = [place for place, name in enumerate(self.header) if not name]
@@ -137,8 +137,8 @@ class TableFile:
                         _fit(cells, width, line)
                     for place in nameless:
                         _check_nameless(cells[place], place, line)
-                    head = self.separator.join([*cells[:same], ""]) if same else ""
-                    alike = lines.alike(head) if same else []
+                    head = self.separator.join([*cells[:same], ""]) if most else ""
+                    alike = lines.alike(head, most) if most else []
                     yield Block(Row(line, cells), head, alike, begins)
                     begins += len(alike)
             except csv.Error as error:
@@ -261,21 +261,23 @@ def _checked(source: Path | bytes, packed: bool) -> tuple[str, str]:
     digest = hashlib.sha256()
     check: TextCheck | None = None
     size = 0
-    for chunk in _chunks(source, packed):
-        size += len(chunk)
-        if size > LARGEST_BYTES:
-            raise BadFile(
-                f"unpacked it has more than {_megabytes(LARGEST_BYTES)}, the most that is read; "
-                "split it, or leave columns out"
-            )
-        digest.update(chunk)
-        if check is None:
-            encoding = encoding_of(chunk)
-            kind = file_kind(chunk, encoding)
-            if kind:
-                raise BadFile(kind)
-            check = TextCheck(encoding, LONGEST_LINE)
-        check.feed(chunk)
+    with ThreadPoolExecutor(1) as beside:
+        for chunk in _chunks(source, packed):
+            size += len(chunk)
+            if size > LARGEST_BYTES:
+                raise BadFile(
+                    f"unpacked it has more than {_megabytes(LARGEST_BYTES)}, the most that is "
+                    "read; split it, or leave columns out"
+                )
+            summed = beside.submit(digest.update, chunk)
+            if check is None:
+                encoding = encoding_of(chunk)
+                kind = file_kind(chunk, encoding)
+                if kind:
+                    raise BadFile(kind)
+                check = TextCheck(encoding, LONGEST_LINE)
+            check.feed(chunk)
+            summed.result()
     if check is None:
         raise BadFile("the file is empty")
     check.feed(b"", last=True)
@@ -363,10 +365,10 @@ class _Lines:
             self._inside ^= line.count('"') % 2 == 1
         return line
 
-    def alike(self, head: str) -> list[str]:
+    def alike(self, head: str, most: int) -> list[str]:
         """The next lines, as long as they begin like that and hold no quote."""
         found = []
-        for line in self._lines:
+        for line in islice(self._lines, most):
             if line.startswith(head) and '"' not in line:
                 found.append(line)
             else:
