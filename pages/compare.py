@@ -140,7 +140,6 @@ if overridden:
         overridden = False
         st.markdown(f":yellow[:material/warning:] No ratio: {plain(str(error))}.")
 
-side_by_side = across(found, choice.matching, machines)
 if not found.pairs:
     baseline = plain(choice.axis.baseline_name or EAGER.name)
     if two_chosen and all(any(one.steady.median_seconds for one in group) for group in groups):
@@ -163,7 +162,7 @@ if not found.pairs:
                     f"{other} of the same workload on one machine."
                 )
             new_run_button()
-        if side_by_side:
+        if side_by_side := across(found, choice.matching, machines):
             machines_section(side_by_side, machines, VIEW_ONLY)
     if found.left_out:
         with st.expander(f"Why not: {left_out_text(found)}", expanded=bool(picked)):
@@ -219,8 +218,8 @@ with Store() as store:
     for pair in (chosen, *shown):
         read_epochs(store, (*pair.baseline.runs, *pair.candidate.runs))
 clicked = latency.arms_table(chosen, pairs) if one_workload else comparison_table(shown, machines)
-if side_by_side:
-    with above:  # above the table, but drawn after it, which need not wait for a chart
+if side_by_side := across(found, choice.matching, machines):
+    with above:  # above the table, but made after it, which need not wait for this
         machines_section(side_by_side, machines, VIEW_ONLY)
 if clicked is not None:
     chosen = (pairs if one_workload else shown)[clicked]
