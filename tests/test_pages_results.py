@@ -17,6 +17,7 @@ from bench_core.events import Aftermath, Finding, Parity
 from bench_core.run import Run
 from bench_core.spec import Experiment, Variant
 from bench_core.store import Store
+from pages.parts.measured import measured_runs
 from pages.parts.run_card import effective
 from pages.parts.text import WORD_JOINER, plain
 from tests.driven_pages import (
@@ -32,7 +33,7 @@ from tests.driven_pages import (
     with_aftermath,
     words,
 )
-from tests.planted import COMPILE, EAGER, SHAPES, Shape, plant_run, planted_experiment
+from tests.planted import COMPILE, EAGER, SHAPES, Shape, plant_epoch, plant_run, planted_experiment
 
 HOSTILE = "![x](http://evil.example/x.png) **bold** <b>b</b> :red[r] `c` $x$"
 HOSTILE_MODEL = "file:**my** ![x](net).py"
@@ -227,6 +228,20 @@ def test_queued_and_running_runs_are_not_deleted(store):
         assert f"Run {number} is {status} and stays" in words(at)
         assert not any(label.startswith("Delete 1") for label in labels(at))
     assert len(store.runs()) == 2
+
+
+def test_what_was_seen_of_a_run_while_it_was_measured_is_not_kept_once_it_has_ended(store):
+    experiment = planted_experiment(store, models=("resnet50",), repeats=1, epochs=10, measured=0)
+    run = plant_run(store, experiment.id, epochs=3, status="running")
+    for page in ("results", "compare"):
+        assert not opened(page).exception
+    for number in range(4, 11):
+        plant_epoch(store, run, number)
+    store.finish(run.number, "done")
+    for page in ("results", "compare"):
+        assert not opened(page).exception
+    [ended] = measured_runs(store, [one for one in store.runs() if one.number == run.number])
+    assert len(ended.series_seconds) == 10
 
 
 def test_view_only_offers_nothing_that_changes_the_store(store, monkeypatch):

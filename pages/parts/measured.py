@@ -19,8 +19,9 @@ from bench_core.store import RUNS_AT_ONCE, Store, StoreError
 # Runs whose epochs are in memory: of 100 epochs each they take about 100 MB.
 MOST_READ = 2_000
 MOST_KEPT = 50_000
-# By run and import: numbers begin anew in a new file, and a file that was mended comes again.
-Key = tuple[str, str | None]
+# By run, import and number: numbers begin anew in a new file, a file that was mended comes again,
+# and so does a run that was deleted, under another number.
+Key = tuple[str, str | None, int]
 _read: dict[Key, Packed] = {}
 _kept: dict[tuple[Key, bool], Measured] = {}
 
@@ -54,14 +55,17 @@ def measured_runs(store: Store, runs: Sequence[Run], evaluation: bool = False) -
 
 
 def read_epochs(store: Store, measured: Iterable[Measured]) -> None:
-    """Have the epochs of these runs at hand, read in one go: one by one each opens the store."""
+    """Have the epochs of these runs at hand, read in one go: one by one each opens the store.
+
+    Those of a run that has not ended are read already, and are never kept: more will come.
+    """
     for one in measured:
-        if isinstance(one.epochs, EpochColumns) and one.epochs and _key(one.run) not in _read:
+        if one.run.status in ENDED and one.epochs and _key(one.run) not in _read:
             _columns(store, one.run)
 
 
 def _key(run: Run) -> Key:
-    return run.id, run.import_id
+    return run.id, run.import_id, run.number
 
 
 def _lazy(store: Store, run: Run, derived: Derived, evaluation: bool) -> Measured:
