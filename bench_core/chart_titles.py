@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from bench_core.figures import Line
-from bench_core.measured import PERCENTILES, Measured, cache_found
+from bench_core.measured import Measured, cache_found
 from bench_core.saved_figure import Saved
 from bench_core.stats import percentiles
 from bench_core.units import counted, duration_text, place_text, seconds_text
@@ -135,29 +135,26 @@ def steps_title(steps: Mapping[str, Sequence[float]]) -> str:
     return f"Steps{of} {how}: {seconds_text(middle)}, one in a hundred above {seconds_text(high)}"
 
 
-def percentiles_title(latencies: Mapping[str, Sequence[float]]) -> str:
+def percentiles_title(known: Mapping[str, Mapping[int, float | None]]) -> str:
     """`Half of the iterations end within 55.0 ms, nine in ten within 55.4 ms`, of the last arm.
 
-    `latencies` are the steady ones by arm.
+    `known` are the `known_percentiles` of each arm that has a steady state.
     """
-    arms = [arm for arm, seconds in latencies.items() if len(seconds)]
-    if not arms:
-        return "No steady iteration yet"
-    middle, high = map(seconds_text, percentiles(latencies[arms[-1]], [50, 90]))
-    of = "" if len(arms) == 1 else f" with {arms[-1]}"
-    return f"Half of the iterations{of} end within {middle}, nine in ten within {high}"
+    arm = list(known)[-1]
+    of = "" if len(known) == 1 else f" with {arm}"
+    words = f"Half of the iterations{of} end within {seconds_text(known[arm][50])}"
+    high = seconds_text(known[arm][90])
+    return f"{words}, nine in ten within {high}" if high else words
 
 
-def tails_title(latencies: Mapping[str, Sequence[float]]) -> str:
+def tails_title(known: Mapping[str, Mapping[int, float | None]]) -> str:
     """`One iteration in a hundred takes over 71.6 ms with compile, 59.8 ms with eager`.
 
-    Last arm first; `latencies` are the steady ones by arm. One in ten where there are few.
+    Last arm first; `known` as in `percentiles_title`. One in ten, or in two, where there are few.
     """
-    arms = [arm for arm, seconds in latencies.items() if len(seconds)]
-    if not arms:
-        return "No steady iteration yet"
-    few = any(len(latencies[arm]) < PERCENTILES[99] for arm in arms)
-    tails = {arm: percentiles(latencies[arm], [90 if few else 99])[0] for arm in arms}
+    arms = list(known)
     shown = [arms[-1], arms[0]] if len(arms) > 1 else arms
-    words = ", ".join(f"{seconds_text(tails[arm])} with {arm}" for arm in shown)
-    return f"One iteration in {'ten' if few else 'a hundred'} takes over {words}"
+    often = {99: "a hundred", 90: "ten", 50: "two"}
+    q = next(q for q in often if all(known[arm][q] for arm in shown))
+    words = ", ".join(f"{seconds_text(known[arm][q])} with {arm}" for arm in shown)
+    return f"One iteration in {often[q]} takes over {words}"

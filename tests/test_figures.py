@@ -310,7 +310,7 @@ def test_an_arm_without_a_cache_is_neither_from_a_cold_nor_from_a_warm_one(infer
 
 def test_percentiles_so_far_end_at_those_of_all():
     latencies = np.random.default_rng(1).gamma(9, 0.005, 5000).tolist()
-    figure = running_percentiles({"eager": latencies, "compile": []})
+    figure = running_percentiles({"eager": [latencies], "compile": [[]]})
     middle, high = figure.data
     assert len(middle.x) <= 60
     assert (middle.x[-1], high.x[-1]) == (5000, 5000)
@@ -321,7 +321,7 @@ def test_percentiles_so_far_end_at_those_of_all():
 
 def test_shares_rise_to_all_of_the_iterations_and_one_outlier_flattens_nothing():
     latencies = [*np.linspace(0.040, 0.050, 999), 3.0]
-    figure = latency_shares({"eager": latencies})
+    figure = latency_shares({"eager": [latencies]})
     (line,) = figure.data
     assert line.y[-1] == 100 and line.x[-1] == pytest.approx(3000)
     assert line.x[line.y == 50.0][0] == pytest.approx(45, abs=0.1)
@@ -329,9 +329,19 @@ def test_shares_rise_to_all_of_the_iterations_and_one_outlier_flattens_nothing()
     assert len(line.x) <= 300
 
 
+def test_each_run_has_a_line_of_its_own_and_an_arm_one_entry_in_the_legend():
+    runs = {"eager": [[0.010] * 60, [0.020] * 60]}
+    shares, so_far = latency_shares(runs), running_percentiles(runs)
+    assert [set(line.x) for line in shares.data] == [{10.0}, {20.0}]
+    assert [line.showlegend for line in shares.data] == [True, False]
+    assert [line.y[-1] for line in so_far.data] == pytest.approx([10, 10, 20, 20])
+    assert [line.x[-1] for line in so_far.data] == [60] * 4
+    assert [line.showlegend for line in so_far.data] == [True, False, False, False]
+
+
 def test_long_tails_are_on_a_logarithmic_axis():
     latencies = [*[60e-6] * 90, *[5e-3] * 10]
-    axis = latency_shares({"eager": latencies}).layout.xaxis
+    axis = latency_shares({"eager": [latencies]}).layout.xaxis
     assert axis.type == "log"
     assert 10 ** axis.range[0] < 60 and 10 ** axis.range[1] > 5000
     assert "1 ms" in [words(tick) for tick in axis.ticktext]
@@ -376,8 +386,8 @@ def test_every_figure_carries_its_title_and_no_colours_of_a_template():
         step_times({"eager": [1.0]}, title="finding"),
         speedup_by_batch([SpeedupPoint("T4", 8, 1.0)], machine_styles(["T4"]), title="finding"),
         absolute_seconds_by_batch([SecondsBar("eager", 8, 1.0)], title="finding"),
-        running_percentiles({"eager": [1.0] * 9}, title="finding"),
-        latency_shares({"eager": [1.0] * 9}, title="finding"),
+        running_percentiles({"eager": [[1.0] * 9]}, title="finding"),
+        latency_shares({"eager": [[1.0] * 9]}, title="finding"),
     ):
         layout = json.loads(figure.to_json())["layout"]
         assert layout["meta"] == {"title": "finding"}

@@ -290,6 +290,47 @@ def test_a_chart_and_the_metrics_have_one_formula(store: Store) -> None:
     assert "Compiled epochs take 63.0 s against 63.0 s" in said(at)
 
 
+def test_what_is_said_of_compiling_is_of_one_run_of_the_pair_s_candidate(store: Store) -> None:
+    tuned = COMPILE.changed(mode="max-autotune")
+    experiment = planted_experiment(
+        store, variants=(EAGER, COMPILE, tuned), repeats=2, epochs=6, measured=0
+    )
+    names = [run.spec.variant.name for run in store.runs(experiment.id)]
+    eager, best = Shape(66.0), Shape(40.0, compile_seconds=200.0)
+    usual = Shape(61.0, compile_seconds=70.0)
+    graphs = iter((7, 8))
+    for name in names:
+        shape = best if name == tuned.name else usual
+        run = plant_run(store, experiment.id, shapes={("T4", "resnet101"): (eager, shape)})
+        if name == tuned.name:
+            assert run.activity
+            store.set_activity(run.number, run.activity.changed(graphs=next(graphs)))
+    at = live(experiment)
+    assert f"{tuned.name} against eager:" in said(at)
+    assert metrics(at)["Compiling"] == ("200\u00a0s", "7 graphs, no recompiles")
+
+
+def test_a_compile_beside_the_pair_that_is_shown_is_named(store: Store) -> None:
+    tuned = COMPILE.changed(mode="max-autotune")
+    experiment = planted_experiment(
+        store, variants=(EAGER, COMPILE, tuned), repeats=1, epochs=6, measured=2
+    )
+    run = plant_run(store, experiment.id, epochs=0, status="running")
+    store.set_compiling(run.number, time.time() - 42)
+    shown = metrics(live(experiment))["Compiling"]
+    assert shown[0].startswith("4") and shown[1] == f"{tuned.name}, now"
+
+
+def test_a_cache_that_was_asked_for_cold_and_found_warm_counts_as_warm(store: Store) -> None:
+    experiment = planted_experiment(store, repeats=1)
+    run = store.runs(experiment.id)[1]
+    assert run.activity
+    for hits, misses, told in ((2, 0, "warm cache"), (1, 1, "partly warm cache")):
+        counters = run.activity.changed(cache_hits=hits, cache_misses=misses)
+        store.set_activity(run.number, counters)
+        assert metrics(live(experiment))["Compiling"] == ("70.0\u00a0s", told)
+
+
 def test_several_cells_are_followed_and_can_be_chosen(store: Store) -> None:
     experiment = planted_experiment(
         store, models=("resnet18", "resnet101"), repeats=1, epochs=6, measured=2
@@ -460,6 +501,26 @@ def test_a_handful_of_calls_has_no_99th_percentile(store: Store) -> None:
     assert re.fullmatch(r"eager \d\d\.\d ms · –", below)
 
 
+def test_the_titles_tails_are_means_over_the_runs_as_the_metric_is(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of 60 calls at 10 and at 20 ms: no run has a hundred, and none has a p90 of 20 ms."""
+    experiment = called(store, (EAGER, COMPILE), repeats=2, iterations=60, measured=0)
+    for seconds in (0.010, 0.010, 0.020, 0.020):  # eager, compile, compile, eager
+        shape = Shape(seconds, process_scatter=0.0, epoch_scatter=0.0)
+        monkeypatch.setattr("tests.planted.LATENCIES", {"eager": shape, "compile": shape})
+        plant_run(store, experiment.id, machine="CPU")
+    at = live(experiment, second="Percentiles")
+    assert spaced(metrics(at)["p90 · p99"][0]) == "14.1 ms · –"
+    words = said(at)
+    assert "One iteration in ten takes over 14.1 ms with compile, 14.1 ms with eager" in words
+    assert "compile end within 14.1 ms, nine in ten within 14.1 ms" in words
+    assert words.count("a line a run; the title holds means over the runs") == 2
+    *_, so_far, shares = charts(at)
+    assert [trace["name"] for trace in shares["data"]] == ["eager"] * 2 + ["compile"] * 2
+    assert len(so_far["data"]) == 8
+
+
 def test_what_is_queued_has_empty_cards_and_no_error(store: Store) -> None:
     at = live(called(store, (EAGER, ONEDNN), measured=0))
     assert "No iteration has ended" in said(at)
@@ -503,7 +564,9 @@ def test_the_second_chart_of_inference_can_be_percentiles(store: Store) -> None:
     experiment = called(store, (EAGER, COMPILE))
     at = live(experiment, second="Percentiles")
     assert "Half of the iterations with compile end within 54.9 ms" in said(at)
-    assert "Percentiles of the steady iterations so far: 50 thick, 90 thin." in said(at)
+    assert "Percentiles of the steady iterations so far: 50 thick, 90 thin, a line a run" in said(
+        at
+    )
     # A training experiment in the same session has a chart of its own.
     trained = planted_experiment(store)
     at.query_params["experiment"] = trained.id

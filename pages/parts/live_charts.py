@@ -23,7 +23,7 @@ from bench_core.chart_titles import (
 )
 from bench_core.comparison import Comparison
 from bench_core.figures import Line, cumulative_seconds, epoch_seconds, mean_series, step_times
-from bench_core.iteration_figures import latency_shares, running_percentiles
+from bench_core.iteration_figures import Latencies, latency_shares, running_percentiles
 from bench_core.measured import Arm
 from bench_core.run import ENDED
 from bench_core.saved_figure import Saved, break_even_from, seconds_saved
@@ -231,36 +231,45 @@ def _steps_chart(steps: Mapping[str, Sequence[float]], place: str) -> Drawn:
     return _drawn(figure, title, caption)
 
 
-def steady_latencies(cell: Cell) -> dict[str, list[float]]:
-    """Of all steady iterations by arm, its runs in a row; the arm of the answer comes last."""
-    arms = {name: _arms(cell, name)[0] for name in cell.arms}
-    found = {
-        name: [seconds for one in arm.runs for seconds in one.steady_seconds]
-        for name, arm in arms.items()
-    }
+def _steady_arms(cell: Cell) -> dict[str, Arm]:
+    """The arms that have steady iterations, by name; that of the answer comes last."""
+    found = {name: _arms(cell, name)[0] for name in cell.arms}
     if cell.candidate:
         answer = cell.candidate.candidate.name
         found[answer] = found.pop(answer)
-    return {name: seconds for name, seconds in found.items() if seconds}
+    return {name: arm for name, arm in found.items() if arm.medians}
 
 
 def _percentiles_chart(cell: Cell, count: int, place: str) -> Drawn:
-    latencies = steady_latencies(cell)
-    if not latencies:
+    arms = _steady_arms(cell)
+    if not arms:
         return _nothing_steady()
-    title = percentiles_title(latencies)
+    title = percentiles_title({name: arm.known_percentiles() for name, arm in arms.items()})
+    latencies = _latencies(arms)
     figure = running_percentiles(latencies, title=title, uirevision=f"{place} {PERCENTILES}")
-    caption = "Percentiles of the steady iterations so far: 50 thick, 90 thin."
+    caption = f"Percentiles of the steady iterations so far: 50 thick, 90 thin{_lines(latencies)}."
     return _drawn(figure, title, caption)
 
 
 def _shares_chart(cell: Cell, place: str) -> Drawn:
-    latencies = steady_latencies(cell)
-    if not latencies:
+    arms = _steady_arms(cell)
+    if not arms:
         return _nothing_steady()
-    title = tails_title(latencies)
+    title = tails_title({name: arm.known_percentiles() for name, arm in arms.items()})
+    latencies = _latencies(arms)
     figure = latency_shares(latencies, title=title, uirevision=place)
-    return _drawn(figure, title, "Share of the steady iterations that end within a time.")
+    caption = f"Share of the steady iterations that end within a time{_lines(latencies)}."
+    return _drawn(figure, title, caption)
+
+
+def _latencies(arms: Mapping[str, Arm]) -> Latencies:
+    return {name: [one.steady_seconds for one in arm.runs] for name, arm in arms.items()}
+
+
+def _lines(latencies: Latencies) -> str:
+    """Said where an arm has several: the title's numbers are means over them."""
+    several = any(sum(map(bool, runs)) > 1 for runs in latencies.values())
+    return ", a line a run; the title holds means over the runs" if several else ""
 
 
 def _nothing_steady() -> Drawn:

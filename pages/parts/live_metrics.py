@@ -8,7 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from bench_core.comparison import Comparison
-from bench_core.measured import PERCENTILES, Arm
+from bench_core.measured import PERCENTILES, Arm, cache_found
 from bench_core.progress import clock_text
 from bench_core.stats import RUNS_FOR_A_VERDICT
 from bench_core.units import (
@@ -39,7 +39,7 @@ def draw_metrics(cell: Cell, reading: Reading, needs: Mapping[int, float]) -> No
         if cell.unit == "epoch":
             _metric("Pays off from", *_pays_off(pair, unended), PAYS_OFF)
             _metric("Steady epoch", *_steady(cell, pair), STEADY)
-            _metric("Compiling", *_compiling(cell, reading.now, unended), COMPILING)
+            _metric("Compiling", *_compiling(cell, pair, reading.now, unended), COMPILING)
         else:
             thing = cell.measured[0].run.spec.workload.thing
             _metric("First call", *_first_call(cell, pair, reading.now), FIRST_CALL)
@@ -62,7 +62,8 @@ STEADY = (
     "last change of speed."
 )
 COMPILING = (
-    "Seconds inside the compiler's own start and end while training, in the runs from a cold cache."
+    "Seconds inside the compiler's own start and end while training, and what was compiled, of the "
+    "arm's first run from a cold cache."
 )
 FIRST_CALL = (
     "The first call, with compiling, tracing or exporting before it, from a cold compile cache "
@@ -166,32 +167,40 @@ def _steady(cell: Cell, pair: Comparison | None) -> tuple[str, str]:
     return "", "needs 3 steady epochs"
 
 
-def _compiling(cell: Cell, now: float, unended: bool) -> tuple[str, str]:
+def _compiling(cell: Cell, pair: Comparison | None, now: float, unended: bool) -> tuple[str, str]:
+    """Of the pair's candidate; before a pair of whatever compiles. Seconds and counts of one run.
+
+    What compiles now comes first, with its name where it is another arm.
+    """
     compiled = [m for m in cell.measured if m.run.spec.variant.execution == "compile"]
-    if not compiled:
-        return "", "nothing to compile"
-    before = [m.compile_seconds for m in compiled if m.compile_seconds]
     for one in compiled:
         since = one.run.compiling_since
         if one.run.status == "running" and since:
+            name = cell.arm_name(one)
+            before = [m.compile_seconds for m in cell.arms[name] if m.compile_seconds]
             last = f"last time {seconds_text(before[-1])}" if before else "now"
-            return clock_text(now - since), last
-    cold = [m for m in compiled if m.run.spec.variant.cache != "warm" and m.compile_seconds]
-    if not cold:
-        warm = [m for m in compiled if m.compile_seconds]
-        if warm:
-            return seconds_text(warm[0].compile_seconds), "warm cache"
+            other = pair is not None and name != pair.candidate.name
+            return clock_text(now - since), f"{name}, {last}" if other else last
+    if pair:
+        compiled = [m for m in compiled if cell.arm_name(m) == pair.candidate.name]
+    if not compiled:
+        return "", "nothing to compile"
+    began = [m for m in compiled if m.compile_seconds]
+    if not began:
         if any(m.epochs for m in compiled):
             return "", "compiled nothing"
         return "", "comes later" if unended else "no compiled epoch"
-    activity = next((m.run.activity for m in reversed(cold) if m.run.activity), None)
-    if activity is None:
-        uncached = cold[0].run.spec.variant.cache == "off"
-        return seconds_text(cold[0].compile_seconds), "no cache" if uncached else "cold cache"
+    caches = {m.run.number: cache_found(m.run) for m in began}
+    empty = [m for m in began if caches[m.run.number] in ("cold", "off")]
+    known = [m for m in empty if m.run.activity]
+    one = (known or empty or began)[0]
+    seconds, cache, activity = one.compile_seconds, caches[one.run.number], one.run.activity
+    if not known or activity is None:
+        start = "no" if cache == "off" else cache or "partly warm"
+        return seconds_text(seconds), f"{start} cache"
     again = len(activity.recompiles)
     recompiles = counted(again, "recompile") if again else "no recompiles"
-    graphs = counted(activity.graphs, "graph")
-    return seconds_text(cold[0].compile_seconds), f"{graphs}, {recompiles}"
+    return seconds_text(seconds), f"{counted(activity.graphs, 'graph')}, {recompiles}"
 
 
 # Inference
