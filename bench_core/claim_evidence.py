@@ -11,7 +11,7 @@ from bench_core.claims import Claim
 from bench_core.comparison import COMPILE, EAGER, Comparison
 from bench_core.measured import Measured, measure
 from bench_core.pairing import comparisons
-from bench_core.run import Run
+from bench_core.run import NOT_STATED, Run
 from bench_core.units import count_text
 
 Status = Literal["holds here", "does not hold here", "not measured"]
@@ -138,7 +138,7 @@ def differences(claim: Claim, run: Run) -> dict[str, tuple[str, str]]:
     }
     return {
         name: (
-            "not stated" if fact in run.unstated else str(ours),
+            NOT_STATED if fact in run.unstated else str(ours),
             " or ".join(map(str, wanted)),
         )
         for fact, (name, ours, wanted, agree) in conditions.items()

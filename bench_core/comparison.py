@@ -24,6 +24,7 @@ from bench_core.units import (
     percent_interval_text,
     percent_text,
     seconds_text,
+    value_text,
 )
 
 EAGER = Variant()
@@ -134,13 +135,9 @@ class Comparison:
         if before is None or after is None:
             return None
         epochs = min(m.count for arm in (self.baseline, self.candidate) for m in arm.runs)
-        # Of stated times none was measured here, and what they promise is always projected.
+        # Of stated times no epoch was counted: what they promise is projected wherever it lies.
         return stats.break_even(
-            before,
-            after,
-            self.baseline.steady_seconds,
-            self.candidate.steady_seconds,
-            max(epochs, 1),
+            before, after, self.baseline.steady_seconds, self.candidate.steady_seconds, epochs
         )
 
     def outlook(self, cache: Cache | None) -> stats.Outlook | None:
@@ -379,7 +376,7 @@ def told_apart(pairs: Sequence[Comparison]) -> list[str]:
         rows.append((facts, alike[name]))
     return [
         ", ".join(
-            f"{name} {value}"
+            f"{name} {value_text(value)}"
             for name, value in facts.items()
             if any(other.get(name) != value for other in others)
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from bench_core.comparison import Comparison
-from bench_core.run import Run
+from bench_core.run import NOT_STATED, Run
 from bench_core.stats import geometric_mean
 from bench_core.units import counted
 
@@ -211,7 +211,7 @@ def workload_key(run: Run, varied: Sequence[str] = ("variant",)) -> Hashable:
     unread = {*varied, "samples"} if work.unit == "iteration" else {*varied}
     # By vars: pydantic's own iteration takes ten times as long, and there are thousands of runs.
     facts = tuple(
-        (name, "not stated") if name in run.unstated else (name, value)
+        (name, NOT_STATED) if name in run.unstated else (name, value)
         for name, value in vars(work).items()
         if name not in unread
     )

@@ -20,12 +20,8 @@ from bench_core.machine_words import (
     whole_machines_text,
     why_text,
 )
-from bench_core.machines import Across, Row, cheapest, fastest, rate, starts_known
+from bench_core.machines import Across, Row, cheapest, fastest, rate, start_counted
 from bench_core.units import counted, rate_text, seconds_text
-
-UNKNOWN_WORK = (
-    "Where the samples of an epoch are not stated, seconds of machines are not of the same work."
-)
 
 
 class Table(NamedTuple):
@@ -46,9 +42,10 @@ def tables(across: Across, prices: Mapping[str, float], count: int, most: int = 
     if not rows:
         return []
     told = [
-        ", ".join(filter(None, [row.workload.model_name, *row.words, words]))
+        ", ".join(filter(None, [row.model_name, *row.words, words]))
         for row, words in zip(rows, conditions(rows), strict=True)
     ]
+    unlike = list(dict.fromkeys(filter(None, (row.unlike for row in rows))))
     hidden = max(0, len(every) - most)
     are = "is" if hidden == 1 else "are"
     more = f"{counted(hidden, 'more workload')} {are} not shown." if hidden else ""
@@ -66,7 +63,9 @@ def tables(across: Across, prices: Mapping[str, float], count: int, most: int = 
         Table(
             f"Steady seconds of one {rows[0].workload.unit}, less is better",
             _of_arms(across, rows, told, speedup=False),
-            "" if all(row.same_work for row in rows) else UNKNOWN_WORK,
+            f"Where {' or '.join(unlike)}, seconds of machines are not of the same work."
+            if unlike
+            else "",
         ),
     ]
     if prices_text(across, prices):
@@ -109,7 +108,7 @@ def _of_arms(
 def _fastest(across: Across, row: Row, name: str) -> dict[str, str]:
     best = fastest(row)
     first, second = best[:2]
-    a_second = rate(row, first.arm)
+    a_second = rate(first.arm)
     return {
         "Workload": name,
         "Fastest": across.names[first.place],
@@ -133,7 +132,7 @@ def _costs(
     costs = {one.place: one.amount for one in cheapest(row, prices, count)}
     return {
         "Workload": name,
-        "Of": job_text(row, count, starts_known(row, prices)),
+        "Of": job_text(row, count, start_counted(row, prices)),
         **{across.names[place]: money_text(costs.get(place)) for place in places},
         "Cheapest": across.names[min(costs, key=costs.__getitem__)] if costs else "",
     }

@@ -13,6 +13,7 @@ from bench_core.machines import (
     Across,
     Contender,
     Row,
+    Start,
     ahead,
     cheapest,
     fastest,
@@ -20,7 +21,14 @@ from bench_core.machines import (
 from bench_core.measured import PLAIN_VALUES
 from bench_core.run import NOT_STATED
 from bench_core.stats import RUNS_FOR_A_VERDICT, Speedup
-from bench_core.units import count_text, counted, interval_text, percent_text, ratio_text
+from bench_core.units import (
+    count_text,
+    counted,
+    interval_text,
+    percent_text,
+    ratio_text,
+    value_text,
+)
 
 # What has a column of its own, or is the same by its nature.
 NO_CONDITION = ("task", "model", "batch_size", "precision")
@@ -50,9 +58,10 @@ def headline(across: Across) -> str:
     if not across.standing:
         shared = side_by_side(across)
         if shared and not same_work(shared):
+            why = " and ".join(dict.fromkeys(row.unlike for row in shared))
             return (
-                "Speedups within each machine only: how many samples an epoch has is not stated, "
-                "so seconds of machines are not set against each other"
+                f"Speedups within each machine only: {why}, so seconds of machines are not set "
+                "against each other"
             )
         if shared:
             return f"No workload was measured on all {len(kept)} machines"
@@ -95,7 +104,7 @@ def one_row_text(row: Row, across: Across) -> str:
     first, second = fastest(row)[:2]
     found = ahead((first, second))
     where = [f"{across.names[one.place]} with {one.arm.name}" for one in (first, second)]
-    what = ", ".join([row.workload.model_name, *row.words])
+    what = ", ".join([row.model_name, *row.words])
     if found.verdict == "no difference shown":
         return f"{what}: no difference shown between {where[0]} and {where[1]}"
     ends = interval_text(found.low, found.high)
@@ -132,7 +141,7 @@ def means_sentences(across: Across) -> list[str]:
 
 def whole_machines_text(across: Across) -> str:
     """What seconds across machines are of, and what differs besides the device."""
-    names = [name for name in across.differences if not name.startswith("not stated")]
+    names = [name for name in across.differences if not name.startswith(NOT_STATED)]
     differ = f", which differ here in {_listed(names)} too" if names else ""
     return f"Seconds across machines compare whole machines{differ}."
 
@@ -154,7 +163,7 @@ def left_out_sentences(across: Across) -> list[str]:
         are, whose = ("is", "its") if across.older == 1 else ("are", "their")
         found.append(
             f"{counted(across.older, 'comparison')} {are} not shown: {whose} workload was measured "
-            "later on that machine with another torch or another number of threads"
+            "later on that machine under other conditions, such as torch or threads"
         )
     return [f"{sentence}." for sentence in found]
 
@@ -245,9 +254,7 @@ def conditions(rows: Sequence[Row]) -> list[str]:
         ", ".join(
             str(value)
             if name in PLAIN_VALUES and value != NOT_STATED
-            else f"{name} {NOT_STATED}"
-            if value == NOT_STATED
-            else f"{name} {'default' if value is None else value}"
+            else f"{name} {value_text(value)}"
             for name, value in of_row.items()
             if len(seen[row.workload.model, name]) > 1
         )
@@ -274,11 +281,20 @@ def _conditions(row: Row) -> dict[str, object]:
     return facts
 
 
-def job_text(row: Row, count: int, with_start: bool = True) -> str:
-    """What a cost is of: `100 epochs with start-up`, `1 000 000 images`."""
+START_WORDS: Mapping[Start | None, str] = {
+    "cold": "with start-up from a cold cache",
+    "off": "with start-up without a cache",
+    "warm": "with start-up from a warm cache",
+    "of no cache": "with start-up",
+    None: "without start-up",
+}
+
+
+def job_text(row: Row, count: int, start: Start | None) -> str:
+    """What a cost is of: `100 epochs with start-up from a cold cache`, `1 000 000 images ...`."""
     work = row.workload
     what = counted(count, "epoch") if work.unit == "epoch" else f"{count_text(MANY)} {work.thing}s"
-    return f"{what} {'with' if with_start else 'without'} start-up"
+    return f"{what} {START_WORDS[start]}"
 
 
 def prices_text(across: Across, prices: Mapping[str, float]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from bench_core import stats
 from bench_core.comparison import Comparison
@@ -17,7 +18,7 @@ from bench_core.geomeans import Means, Place, by_machine, place_names, shared_by
 from bench_core.measured import Arm, Measured
 from bench_core.pairing import USUAL, Cause, Comparisons, LeftOut, setting_of
 from bench_core.run import NOT_STATED, Run
-from bench_core.spec import Workload
+from bench_core.spec import Cache, Workload
 
 NOT_MEASURED = "not measured"
 # What an empty cell says of a run that was left out, where it is not how the run ended.
@@ -31,6 +32,16 @@ SHORT_REASONS: Mapping[Cause, str] = {
 }
 # What a price is of in inference: as many samples.
 MANY = 1_000_000
+# What an epoch or a call takes time for: arms that differ in it do other work.
+WORK: Mapping[str, Callable[[Workload], object]] = {
+    "model": lambda work: work.model,
+    "image size": lambda work: work.image_size,
+    "samples": lambda work: work.samples_done,
+    "gradients": lambda work: work.backward,
+}
+# A start that costs may hold: of no cache where no arm compiles. The dearest first.
+Start = Literal["cold", "off", "warm", "of no cache"]
+CACHES: tuple[Cache, ...] = ("cold", "off", "warm")
 # An arm on a machine, by its name.
 Spot = tuple[Place, str]
 # What may differ between runs of a workload in one place: torch's version, and threads in use.
@@ -56,8 +67,14 @@ class Row:
 
     @cached_property
     def words(self) -> list[str]:
-        """The workload's, but for those that no source states."""
-        return next(iter(self.arms.values())).runs[0].run.words
+        """Of the workload that all arms share, but for those that no source states."""
+        first, *others = (arm.runs[0].run.words for arm in self.arms.values())
+        return [word for word in first if all(word in words for words in others)]
+
+    @cached_property
+    def varied(self) -> set[str]:
+        """Names of what its arms differ in, beside the variant alone."""
+        return {name for arm in self.arms.values() for name, _ in arm.setting}
 
     @cached_property
     def arm_names(self) -> list[str]:
@@ -82,13 +99,22 @@ class Row:
         """Why that arm has no seconds there."""
         return self.why.get((place, arm)) or NOT_MEASURED
 
-    @cached_property
-    def same_work(self) -> bool:
-        """Whether its seconds are of the same work everywhere.
+    @property
+    def model_name(self) -> str:
+        return "several models" if "model" in self.varied else self.workload.model_name
 
-        Not those of an epoch whose samples no source states.
-        """
-        return self.workload.unit != "epoch" or not any("samples" in r.unstated for r in self.runs)
+    @cached_property
+    def unlike(self) -> str:
+        """Why its seconds are not of the same work everywhere; empty where they are."""
+        if self.workload.unit == "epoch" and any("samples" in run.unstated for run in self.runs):
+            return "how many samples an epoch has is not stated"
+        works = [arm.runs[0].run.spec.workload for arm in self.arms.values()]
+        differ = [name for name, of in WORK.items() if len({of(work) for work in works}) > 1]
+        return f"arms differ in {', '.join(differ)}" if differ else ""
+
+    @property
+    def same_work(self) -> bool:
+        return not self.unlike
 
     @cached_property
     def times_steps(self) -> bool:
@@ -98,11 +124,6 @@ class Row:
     @property
     def runs(self) -> Iterator[Run]:
         return (one.run for arm in self.arms.values() for one in arm.runs)
-
-    @property
-    def units_of_many(self) -> float:
-        """Epochs of one, or calls that handle MANY samples."""
-        return 1.0 if self.workload.unit == "epoch" else MANY / self.workload.batch_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +141,8 @@ class Across:
 
     `places` are in the order of the machines, so of their colours, `names` what they are called.
     `rows`: those on most machines first. `older` counts comparisons that are not shown because
-    their workload was measured later on their machine, with another torch or number of threads: in
-    a row and place all arms are of the same.
+    their workload was measured later on their machine under other conditions. In a row and place
+    all arms are of one torch and number of threads.
     """
 
     places: tuple[Place, ...]
@@ -332,7 +353,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
         elif value is not None:
             yield name, str(value)
     if rest := [name for name in run.unstated if name not in ("torch", "threads in use")]:
-        yield "not stated by the source", ", ".join(rest)
+        yield f"{NOT_STATED} by the source", ", ".join(rest)
 
 
 # The fastest and the cheapest
@@ -367,15 +388,19 @@ def ahead(contenders: Sequence[Contender]) -> stats.Speedup:
     return stats.speedup(second.arm.medians, first.arm.medians)
 
 
-def start_seconds(arm: Arm) -> float | None:
-    """What its start takes on top, from a cold cache if that was measured."""
-    return arm.excess_seconds(arm.start_shown)
+def _start_seconds(arm: Arm, start: Start) -> float | None:
+    """What such a start takes on top; an arm that compiles nothing has one kind of start."""
+    cache = next((cache for cache in CACHES if cache == start), None)
+    return arm.excess_seconds(cache if arm.variant.cache else None)
 
 
-def starts_known(row: Row, prices: Mapping[str, float]) -> bool:
-    """Whether start-up can be counted: for all arms with a price, or it would favour some."""
+def start_counted(row: Row, prices: Mapping[str, float]) -> Start | None:
+    """The dearest start that all arms with a price have: any other would favour some."""
     arms = [arm for (place, _), arm in row.arms.items() if place.machine_id in prices]
-    return all(start_seconds(arm) is not None for arm in arms)
+    compiled = any(arm.variant.cache for arm in arms)
+    starts: tuple[Start, ...] = CACHES if compiled else ("of no cache",)
+    known = (s for s in starts if all(_start_seconds(arm, s) is not None for arm in arms))
+    return next(known, None)
 
 
 def cost(place: Place, seconds: float, prices: Mapping[str, float]) -> float | None:
@@ -387,27 +412,25 @@ def cost(place: Place, seconds: float, prices: Mapping[str, float]) -> float | N
 def cheapest(row: Row, prices: Mapping[str, float], count: int) -> list[Contender]:
     """The cheapest arm of each machine with a price, the cheapest machine first.
 
-    Of a training of `count` epochs, or of MANY samples in inference, with the start where
-    `starts_known`. Empty for epochs that are single steps: nobody trains by them.
+    Of a training of `count` epochs, or of MANY samples in inference, with the start that is
+    `start_counted`. Empty for epochs that are single steps: nobody trains by them.
     """
     if row.workload.unit == "epoch" and row.times_steps:
         return []
-    times = count if row.workload.unit == "epoch" else row.units_of_many
-    counted = starts_known(row, prices)
+    counted = start_counted(row, prices)
 
     def amount(place: Place, arm: Arm) -> float | None:
-        start = (start_seconds(arm) or 0.0) if counted else 0.0
-        return cost(place, start + times * arm.steady_seconds, prices)
+        work = arm.runs[0].run.spec.workload
+        times = count if work.unit == "epoch" else MANY / work.batch_size
+        start = _start_seconds(arm, counted) if counted else None
+        return cost(place, (start or 0.0) + times * arm.steady_seconds, prices)
 
     return _ranked(row, amount)
 
 
-def rate(row: Row, arm: Arm) -> float | None:
+def rate(arm: Arm) -> float | None:
     """Images (samples, elements) a second in the steady state; None where none are stated."""
-    work = row.workload
+    work = arm.runs[0].run.spec.workload
     if work.unit == "epoch" and any("samples" in one.run.unstated for one in arm.runs):
         return None
-    if work.unit == "iteration":
-        return work.batch_size / arm.steady_seconds
-    samples = work.steps_per_epoch * work.batch_size if work.drop_last else work.samples
-    return samples / arm.steady_seconds
+    return work.samples_done / arm.steady_seconds

@@ -10,6 +10,7 @@ from operator import ne
 
 from bench_core.run import NOT_STATED
 from bench_core.spec import Variant
+from bench_core.units import value_text
 
 # A cell's conditions, as items in their order.
 Conditions = tuple[tuple[str, object], ...]
@@ -78,15 +79,13 @@ def difference_texts(here: Neighbour, nearest: Neighbour) -> dict[str, str]:
 def unlike(
     ours: Mapping[str, object], theirs: Mapping[str, object]
 ) -> dict[str, tuple[object, object]]:
-    """What is not the same in both, or in one of them only: ours and theirs, by name."""
+    """What is not the same in both, or stated in one of them only: ours and theirs, by name."""
     return {
-        name: (ours.get(name), theirs.get(name))
+        name: (ours.get(name, NOT_STATED), theirs.get(name, NOT_STATED))
         for name in {**theirs, **ours}
         if ours.get(name) != theirs.get(name)
     }
 
 
 def _told(value: object) -> str:
-    if isinstance(value, Variant):
-        return value.name
-    return NOT_STATED if value is None else str(value)
+    return value.name if isinstance(value, Variant) else value_text(value)

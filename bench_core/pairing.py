@@ -2,7 +2,8 @@
 
 A ratio is formed only between runs that agree in everything but the axis (the variant, unless
 said otherwise): every field of the workload, the device, the machine, the torch version, the
-threads in use and the number of parameters. Fields of the measurement never block. Pure.
+threads in use and the number of parameters. No axis frees how many samples an epoch or a call
+handles. Fields of the measurement never block. Pure.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ FOLLOWS = {
     "threads": ("threads in use",),
     "model": ("parameters", "model file"),
 }
+
+# An axis of these may change how much an epoch or a call does; no axis frees how much that is.
+OF_LENGTH = {"samples", "batch_size", "drop_last"}
+DONE = {"epoch": "samples done in an epoch", "iteration": "samples done in a call"}
+UNLIKE_WORK = ", so their seconds are of unlike work; compare other arms within each"
 
 
 @dataclass(frozen=True)
@@ -253,8 +259,9 @@ def _without_partner(
     if nearest is None:
         return LeftOut(these, cause, f"{what} {where}", lacks=lacks)
     differ = difference_texts(here, nearest)
+    unlike_work = UNLIKE_WORK if any(name in differ for name in DONE.values()) else ""
     kind = f"{what}: {', '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}"
-    return LeftOut(these, cause, f"{what}: {'; '.join(differ.values())}", kind, lacks)
+    return LeftOut(these, cause, f"{what}: {'; '.join(differ.values())}{unlike_work}", kind, lacks)
 
 
 def _useless(one: Measured) -> tuple[Cause, str] | None:
@@ -341,9 +348,9 @@ def _pair(baseline: Arm, candidate: Arm, names: tuple[str, ...], floors: Floors)
 def noise_floors(measured: Iterable[Measured]) -> dict[tuple[str, str, str], float]:
     """How far equal arms may lie apart, by machine, device and kind of work, from A/A experiments.
 
-    The farther end of the interval of their ratio, as a logarithm, of the newest such experiment: a
-    smaller difference between other arms may be the machine's. Needs three runs an arm, and scipy:
-    without it there is no floor, as there is no verdict that it could take back.
+    The farthest end of the intervals of their ratios, as a logarithm, in the newest such
+    experiment: a smaller difference between other arms may be the machine's. Needs three runs an
+    arm, and scipy: without it there is no floor, as there is no verdict that it could take back.
     """
     equal = [one for one in measured if one.run.spec.measurement.side]
     equal.sort(key=lambda one: one.run.number)
@@ -352,6 +359,7 @@ def noise_floors(measured: Iterable[Measured]) -> dict[tuple[str, str, str], flo
         by_experiment[one.run.experiment_id].append(one)
     floors: dict[tuple[str, str, str], float] = {}
     for runs in by_experiment.values():
+        found: dict[tuple[str, str, str], float] = {}
         for pair in comparisons(runs, Axis(("side",), (("side", "A"),)), floors={}).pairs:
             try:
                 low, high = pair.speedup.low, pair.speedup.high
@@ -359,7 +367,9 @@ def noise_floors(measured: Iterable[Measured]) -> dict[tuple[str, str, str], flo
                 return {}
             if low and high:
                 key = (pair.machine_id, pair.device, _kind(pair.workload))
-                floors[key] = max(abs(math.log(low)), abs(math.log(high)))
+                farther = max(abs(math.log(low)), abs(math.log(high)))
+                found[key] = max(farther, found.get(key, 0.0))
+        floors |= found
     return floors
 
 
@@ -404,18 +414,36 @@ def conditions_of(run: Run, axis: Axis = USUAL) -> dict[str, object]:
     conditions["device"] = run.spec.device
     if run.environment:
         conditions["machine"] = (run.environment.machine, run.environment.machine_id)
-        conditions["device_name"] = run.environment.device_name
-        conditions["torch"] = run.environment.torch
-        conditions["threads in use"] = run.environment.threads
+        conditions["device_name"] = _stated(run.environment.device_name)
+        conditions["torch"] = _stated(run.environment.torch)
+        conditions["threads in use"] = _stated(run.environment.threads)
     if run.prepared:
-        conditions["parameters"] = run.prepared.parameters
-        conditions["model file"] = run.prepared.model_sha256
+        conditions["parameters"] = _stated(run.prepared.parameters)
+        conditions["model file"] = _stated(run.prepared.model_sha256)
     for name in run.unstated:
         conditions[name] = NOT_STATED
     for name in axis.names:
         for free in (name, *FOLLOWS.get(name, ())):
             conditions.pop(free, None)
+    if not OF_LENGTH.isdisjoint(axis.names):
+        conditions[DONE[run.spec.workload.unit]] = _samples_done(run)
     return conditions
+
+
+def _stated(value: object) -> object:
+    """What was found where a run was measured; None there is no default but unknown."""
+    return NOT_STATED if value is None else value
+
+
+def _samples_done(run: Run) -> object:
+    """Samples that an epoch or a call handles, as far as the run's source states it."""
+    work = run.spec.workload
+    if work.unit == "iteration":
+        return work.batch_size if run.states("batch_size") else NOT_STATED
+    if not run.states("samples"):
+        return NOT_STATED
+    known = run.states("batch_size", "drop_last")
+    return work.samples_done if known else f"{work.samples} at most"
 
 
 def differences(

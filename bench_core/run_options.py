@@ -108,7 +108,9 @@ def experiment_of(preset: str | None, device: str, given: dict[str, Any]) -> Exp
         said["dataset_path"] = str(Path(said["dataset_path"]).expanduser().resolve())
     fields["workload"] = {**base.workload, **_part(said, Workload)}
     fields["measurement"] = base.measurement.changed(**_part(said, Measurement))
-    return Experiment(**fields)
+    experiment = Experiment(**fields)
+    experiment.refuse_unlike_rungs()
+    return experiment
 
 
 def _rungs(preset: str | None, base: Experiment, given: dict[str, Any]) -> tuple[Rung, ...]:

@@ -369,6 +369,13 @@ class Workload(Frozen):
         return 0 if self.drop_last else self.samples % self.batch_size
 
     @property
+    def samples_done(self) -> int:
+        """Samples that one epoch or one call handles: those of dropped batches are none of them."""
+        if self.unit == "iteration":
+            return self.batch_size
+        return self.steps_per_epoch * self.batch_size if self.drop_last else self.samples
+
+    @property
     def steps_per_epoch(self) -> int:
         if self.drop_last:
             return self.samples // self.batch_size
@@ -666,6 +673,26 @@ class Experiment(Frozen):
                 f"{', '.join(self.axis)}; leave side out of them, or make them equal"
             )
         return self
+
+    def refuse_unlike_rungs(self) -> None:
+        """Before it is queued; what is stored is read as it is, and no ratio is formed of it.
+
+        Raises SpecError where rungs differ in how many samples an epoch or a call handles.
+        """
+        runs = self.runs() if self.rungs else []
+        for at in range(0, len(runs), len(self.rungs) or 1):
+            works = [run.workload for run in runs[at : at + len(self.rungs)]]
+            done = list(dict.fromkeys(work.samples_done for work in works))
+            if len(done) > 1:
+                of, way_out = (
+                    ("an epoch", "take samples that every batch_size divides, or one drop_last")
+                    if works[0].unit == "epoch"
+                    else ("a call", "give the sizes by --batch-size and compare variants at each")
+                )
+                raise SpecError(
+                    f"rungs must handle as many samples in {of}, got "
+                    f"{' and '.join(map(str, done))}: their seconds are of unlike work; {way_out}"
+                )
 
     def runs(self) -> list[RunSpec]:
         """The runs in the order they are measured: repeats inside a cell go A B B A A B ...

@@ -348,7 +348,10 @@ def break_even(
     Epoch = difference of the excesses / difference of the steady seconds. The start-up counts as
     spent from the first epoch on, so within the unsteady epochs the answer is approximate.
 
-    ValueError: a number that is not finite, epoch seconds or measured_epochs that are not positive.
+    Beyond `measured_epochs` it is projected: None is wherever it lies, 0 that none was measured.
+
+    ValueError: a number that is not finite, epoch seconds that are not positive, measured_epochs
+    below 0.
     """
     for name, excess in (
         ("baseline_excess", baseline_excess),
@@ -358,8 +361,8 @@ def break_even(
             raise ValueError(f"{name} must be a finite number of seconds, got {excess}")
     _checked("baseline_epoch_seconds", [baseline_epoch_seconds])
     _checked("candidate_epoch_seconds", [candidate_epoch_seconds])
-    if measured_epochs is not None and measured_epochs < 1:
-        raise ValueError(f"measured_epochs must be at least 1 or None, got {measured_epochs}")
+    if measured_epochs is not None and measured_epochs < 0:
+        raise ValueError(f"measured_epochs must be at least 0 or None, got {measured_epochs}")
 
     debt = candidate_excess - baseline_excess
     gain = baseline_epoch_seconds - candidate_epoch_seconds

@@ -36,6 +36,13 @@ def seconds_text(seconds: float | None) -> str:
     return f"{_three_significant(seconds / 1e-9)}{NO_BREAK}ns"
 
 
+def value_text(value: object) -> str:
+    """A fact's value; of a machine its label and id. None, which nobody set, is `default`."""
+    if isinstance(value, tuple):
+        return f"{value[0]} ({value[1]})"
+    return "default" if value is None else str(value)
+
+
 def duration_text(seconds: float | None) -> str:
     """For sentences: as in tables up to 120 s, then `7 min 26 s`, `1 h 50 min`, `2 d 3 h`."""
     if seconds is None or not math.isfinite(seconds):

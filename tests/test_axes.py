@@ -8,7 +8,7 @@ from bench_core import pairing
 from bench_core.pairing import Axis
 from bench_core.spec import Rung
 from bench_core.store import Store
-from tests.planted import COMPILE, EAGER, measured_in, planted_experiment
+from tests.planted import COMPILE, EAGER, SHAPES, measured_in, planted_experiment
 
 
 def test_a_fairness_ladder_is_compared_along_all_that_its_rungs_change(store: Store) -> None:
@@ -73,6 +73,78 @@ def test_equal_arms_give_the_machines_floor_and_a_smaller_difference_is_none(
     assert low.speedup.verdict == "faster" and not low.shows_difference
     assert low.verdict_text == "no difference shown"
     assert "equal arms may lie 22.1\u00a0% apart" in low.detail
+
+
+def test_of_several_equal_arms_of_one_experiment_the_farthest_apart_are_the_floor(
+    store: Store,
+) -> None:
+    quiet, loud = (
+        replace(SHAPES["T4", model][0], process_scatter=scatter)
+        for model, scatter in (("resnet18", 0.001), ("resnet101", 0.02))
+    )
+    shapes = {("T4", "resnet101"): (loud, loud), ("T4", "resnet18"): (quiet, quiet)}
+    equal = (Rung(side="A"), Rung(side="B"))
+    for models in (("resnet101", "resnet18"), ("resnet18", "resnet101")):
+        planted_experiment(store, models=models, rungs=equal, shapes=shapes)
+        measured = [
+            one
+            for one in measured_in(store)
+            if one.run.experiment_id == measured_in(store)[-1].run.experiment_id
+        ]
+        alone = [
+            pairing.noise_floors(one for one in measured if one.run.spec.workload.model == model)
+            for model in models
+        ]
+        [floor] = pairing.noise_floors(measured).values()
+        assert floor == max(value for floors in alone for value in floors.values())
+        assert len({value for floors in alone for value in floors.values()}) == 2
+
+
+@pytest.mark.parametrize(
+    ("task", "names", "changed"),
+    [
+        ("train", ("samples",), {"samples": 512}),
+        ("train", ("drop_last",), {"drop_last": False}),
+        ("train", ("batch_size",), {"batch_size": 64}),
+        ("infer", ("batch_size", "samples"), {"batch_size": 8}),
+    ],
+)
+def test_epochs_or_calls_that_handle_unlike_many_samples_have_no_ratio(
+    store: Store, task: str, names: tuple[str, ...], changed: dict[str, object]
+) -> None:
+    """62 batches of 16 are 992 samples, 15 of 64 are 960."""
+    for fields in ({}, changed):
+        work = {"task": task, "batch_size": 16, **fields}
+        batch = work.pop("batch_size")
+        planted_experiment(
+            store, variants=(EAGER,), batch_sizes=(batch,), workload=work, models=("resnet18",)
+        )
+    found = pairing.comparisons(measured_in(store), Axis(names))
+    assert found.pairs == ()
+    unit = "an epoch" if task == "train" else "a call"
+    assert all(f"samples done in {unit} is " in left.reason for left in found.left_out)
+    assert all("compare other arms within each" in left.reason for left in found.left_out)
+
+
+@pytest.mark.parametrize("changed", [{"batch_size": 32}, {"drop_last": False}, {"samples": 1030}])
+def test_epochs_that_handle_as_many_samples_have_a_ratio_along_any_axis(
+    store: Store, changed: dict[str, object]
+) -> None:
+    for fields in ({}, changed):
+        work = {"samples": 1024, **fields}
+        batch = work.pop("batch_size", 16)
+        planted_experiment(store, variants=(EAGER,), batch_sizes=(batch,), workload=work)
+    [pair] = pairing.comparisons(measured_in(store), Axis(tuple(changed))).pairs
+    assert pair.axis == tuple(changed)
+
+
+def test_how_many_samples_an_epoch_has_is_no_secret_where_no_source_states_what_is_dropped(
+    store: Store,
+) -> None:
+    for samples in (1000, 512):
+        planted_experiment(store, variants=(EAGER,), workload={"samples": samples})
+    vague = [replace(m, run=replace(m.run, unstated=("drop_last",))) for m in measured_in(store)]
+    assert pairing.comparisons(vague, Axis(("samples",))).pairs == ()
 
 
 def test_a_fact_that_neither_source_states_agrees_and_is_told(store: Store) -> None:

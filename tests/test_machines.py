@@ -16,6 +16,7 @@ from bench_core.machine_words import (
     conditions,
     headline,
     incomplete,
+    job_text,
     left_out_sentences,
     means_sentences,
     money_text,
@@ -28,8 +29,8 @@ from bench_core.machine_words import (
     whole_machines_text,
     why_text,
 )
-from bench_core.machines import Across, across, ahead, cheapest, fastest, rate, starts_known
-from bench_core.measured import Measured, measure
+from bench_core.machines import Across, across, ahead, cheapest, fastest, rate, start_counted
+from bench_core.measured import Measured, cache_found, measure
 from bench_core.pair_figures import MachinePoint, dots_by_machine
 from bench_core.pairing import Axis, comparisons
 from bench_core.source import STEP_IS_EPOCH, Source, Stated
@@ -174,8 +175,8 @@ def test_of_two_versions_of_torch_on_a_machine_the_later_is_shown(store):
     shown = compared([*runs, *old])
     assert shown.older == 1
     assert left_out_sentences(shown) == [
-        "1 comparison is not shown: its workload was measured later on that machine with another "
-        "torch or another number of threads."
+        "1 comparison is not shown: its workload was measured later on that machine under other "
+        "conditions, such as torch or threads."
     ]
     assert shown.facts["torch"][place(shown, "T4")] == "2.14.1"
 
@@ -314,14 +315,14 @@ def test_images_a_second_are_those_that_the_steps_handled(store):
         plant(store, machine, "resnet18", workload=odd)
     [row] = compared(measured_in(store)).rows
     [t4, _] = sorted(row.places, reverse=True)
-    assert rate(row, row.arms[t4, "eager"]) == pytest.approx(992 / 20.0, rel=1e-3)
+    assert rate(row.arms[t4, "eager"]) == pytest.approx(992 / 20.0, rel=1e-3)
     infer = {"task": "infer"}
     for machine in ("T4", "CPU"):
         plant(store, machine, "resnet18", batch_sizes=(8,), workload=infer)
     calls = [one for one in measured_in(store) if one.unit == "iteration"]
     [row] = compared(calls).rows
     arm = next(iter(row.arms.values()))
-    assert rate(row, arm) == pytest.approx(8 / arm.steady_seconds)
+    assert rate(arm) == pytest.approx(8 / arm.steady_seconds)
 
 
 def test_an_arm_without_a_partner_takes_part_in_seconds_only(store):
@@ -435,7 +436,7 @@ def test_runs_with_stated_times_take_part_as_first_looks(store):
     assert speedup_text(row.pairs[a100, "compile"]) == "2.00× first look"
     assert fastest(row)[0].amount == 0.5
     assert ahead_text(fastest(row)) == "20.0× first look"
-    assert not starts_known(row, PRICES), "no start is stated, so none is counted for T4 either"
+    assert start_counted(row, PRICES) is None, "none is stated, so none of T4 counts"
     assert [one.amount for one in cheapest(row, PRICES, 100)] == pytest.approx([0.5, 1.0], rel=1e-2)
 
 
@@ -454,6 +455,43 @@ def test_epochs_of_samples_that_no_source_states_are_of_no_known_work(two, store
     speedups, seconds = tables(shown, PRICES, 100)[:2]
     assert speedups.rows and "not stated" in seconds.note
     assert as_json(shown)["workloads"][0]["fastest"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "told"),
+    [
+        ("image_size", {"T4": (64, 224), "A100": (128, 224)}, "image size"),
+        ("model", {"T4": ("resnet18", "resnet50"), "A100": ("vgg16", "resnet50")}, "model"),
+    ],
+)
+def test_arms_that_do_other_work_are_not_ranked_across_machines(store, name, values, told):
+    """Pairs along such an axis are within a machine; smaller images make no faster one."""
+    shapes = {**SHAPES, ("A100", "vgg16"): (shape(1.0), shape(1.0))}
+    for machine, of in values.items():
+        for value in of:
+            model, work = (value, {}) if name == "model" else ("resnet18", {name: value})
+            plant(store, machine, model, variants=(EAGER,), workload=work, shapes=shapes)
+    shown = compared(measured_in(store), Axis((name,)))
+    [row] = shown.rows
+    assert len(row.arms) == 4 and not row.same_work
+    assert fastest(row) == cheapest(row, PRICES, 100) == [] and not shown.standing
+    assert headline(shown) == (
+        f"Speedups within each machine only: arms differ in {told}, so seconds of machines are "
+        "not set against each other"
+    )
+    [*_, seconds] = tables(shown, PRICES, 100)
+    assert seconds.note.startswith(f"Where arms differ in {told}, seconds")
+    assert {round(rate(arm) * arm.steady_seconds) for arm in row.arms.values()} == {992}
+
+
+def test_a_row_names_no_size_that_its_arms_do_not_share(store):
+    for machine in ("T4", "A100"):
+        sizes = {"samples": 1024}
+        plant(store, machine, "resnet18", variants=(EAGER,), batch_sizes=(16, 32), workload=sizes)
+    shown = compared(measured_in(store), Axis(("batch_size",)))
+    [row] = shown.rows
+    assert row.same_work, "an epoch is an epoch"
+    assert headline(shown).startswith("resnet18: fastest on A100 with batch_size")
 
 
 def test_a_row_says_not_stated_and_no_default(two, store):
@@ -490,6 +528,25 @@ def test_cost_is_of_a_training_with_its_start(two):
     [t4, _] = cheapest(row, PRICES, 2)[:2]
     assert t4.arm.name == "eager"
     assert t4.amount == pytest.approx(0.04, rel=1e-3)
+
+
+def test_a_cold_start_is_not_weighed_against_a_warm_one(store):
+    """T4 was measured cold, then warm; A100 warm, and from a cache that was filled in part."""
+    plant(store, "T4", "resnet18")
+    plant(store, "A100", "resnet18", variants=(EAGER, COMPILE.changed(cache="warm")))
+    runs = measured_in(store)
+    [row] = compared(runs).rows
+    assert start_counted(row, PRICES) == "warm"
+    assert job_text(row, 100, "warm") == "100 epochs with start-up from a warm cache"
+    starts = {one.place.machine: one.arm.excess_seconds("warm") for one in cheapest(row, PRICES, 9)}
+    assert starts["T4"] == pytest.approx(2.4, rel=0.05)
+    only_cold = [m for m in runs if m.run.machine != "T4" or cache_found(m.run) != "warm"]
+    [row] = compared(only_cold).rows
+    assert start_counted(row, PRICES) is None
+    assert job_text(row, 100, None) == "100 epochs without start-up"
+    t4 = next(one for one in cheapest(row, PRICES, 100) if one.place.machine == "T4")
+    assert t4.amount == pytest.approx(100 * t4.arm.steady_seconds / 1000)
+    assert start_counted(row, {"planted-t4": 1.0}) == "cold", "only what has a price is weighed"
 
 
 def test_who_is_the_cheapest_is_counted(two):

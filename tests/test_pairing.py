@@ -375,3 +375,25 @@ def test_stated_times_give_a_first_look_without_a_band(store):
     )
     [pair] = pairing.comparisons(measured).pairs
     assert "Pays off from epoch 5 (projected)." in pair.detail
+
+
+def test_of_stated_times_nothing_is_measured_not_even_the_first_epoch(store):
+    planted_experiment(store, repeats=1, measured=0)
+    stated = (
+        Stated(steady_seconds=0.2, start_seconds=0.0),
+        Stated(steady_seconds=0.1, start_seconds=0.05),
+    )
+    measured = [
+        measure(replace(run, status="done", stated=of), ())
+        for run, of in zip(store.runs(), stated, strict=True)
+    ]
+    [pair] = pairing.comparisons(measured).pairs
+    assert (pair.break_even_cold.epoch, pair.break_even_cold.projected) == (1, True)
+    assert "Pays off from epoch 1 (projected)." in pair.detail
+
+
+def test_a_default_is_called_a_default(store):
+    planted_experiment(store, variants=(EAGER,), repeats=1)
+    planted_experiment(store, variants=(COMPILE,), repeats=1, workload={"threads": 4})
+    reasons = {left.reason for left in compared(store).left_out}
+    assert "no eager run of the same workload: threads is 4 here, default there" in reasons

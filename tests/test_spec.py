@@ -321,3 +321,31 @@ def test_rungs_are_of_one_task_and_equal_arms_are_equal() -> None:
         Experiment(**grid, rungs=(Rung(side="A"), other))
     with pytest.raises(SpecError, match=r'rungs names one thing twice: \{"side":"A"\}'):
         Experiment(**grid, rungs=(Rung(side="A"), Rung(side="A")))
+
+
+@pytest.mark.parametrize(
+    ("rungs", "workload", "sentence"),
+    [
+        (
+            (Rung(workload={"drop_last": False}), Rung()),
+            {"samples": 1000},
+            "as many samples in an epoch, got 1000 and 992: .* or one drop_last",
+        ),
+        (
+            (Rung(workload={"batch_size": 8}), Rung(workload={"batch_size": 16})),
+            {"task": "infer"},
+            "as many samples in a call, got 8 and 16: .* by --batch-size",
+        ),
+    ],
+)
+def test_rungs_of_unlike_work_are_refused_before_they_are_queued(
+    rungs: tuple[Rung, ...], workload: dict[str, object], sentence: str
+) -> None:
+    """One that is stored already can be read: its experiment would be lost otherwise."""
+    grid = {"models": ("small_cnn",), "batch_sizes": (16,), "variants": (Variant(),)}
+    experiment = Experiment(**grid, rungs=rungs, workload=workload)
+    assert Experiment.from_json(experiment.to_json()) == experiment
+    with pytest.raises(SpecError, match=sentence):
+        experiment.refuse_unlike_rungs()
+    equal = Experiment(**grid, rungs=rungs[:1], workload=workload)
+    equal.refuse_unlike_rungs()

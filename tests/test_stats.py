@@ -641,7 +641,7 @@ def test_an_interval_that_decided_when_to_stop_is_wider_by_a_quarter(compare) ->
             lambda: stats.break_even(0.0, 1.0, 0.0, 1.0),
             r"baseline_epoch_seconds\[0\] must be above",
         ),
-        (lambda: stats.break_even(0.0, 1.0, 2.0, 1.0, 0), "measured_epochs .* got 0"),
+        (lambda: stats.break_even(0.0, 1.0, 2.0, 1.0, -1), "measured_epochs .* got -1"),
         (lambda: stats.geometric_mean([1.0, 0.0]), r"values\[1\] must be above 0"),
         (lambda: stats.percentiles([1.0], [101]), "between 0 and 100, got 101"),
         (lambda: stats.seconds_saved([], [1.0]), "baseline_epochs must be a flat list"),

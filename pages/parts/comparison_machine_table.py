@@ -19,7 +19,7 @@ from bench_core.machine_words import (
     times_cell,
     why_text,
 )
-from bench_core.machines import Row, ahead, cheapest, cost, fastest, rate, starts_known
+from bench_core.machines import Row, ahead, cheapest, cost, fastest, rate, start_counted
 from bench_core.units import count_text, rate_text, seconds_text
 from pages.parts.comparison_machine_views import View, caption_of, is_first_look
 from pages.parts.comparison_table import variant_column
@@ -75,12 +75,16 @@ def machines_table(view: View) -> None:
 
 def _workload(row: Row, words: str) -> Line:
     work = row.workload
-    return {
-        "Model": Cell(work.model_name),
+    cells = {
+        "Model": Cell(row.model_name),
         "Batch": Cell(work.batch_size, count_text(work.batch_size)),
         "Precision": Cell(work.precision),
         "Conditions": Cell(words),
     }
+    for name, head in (("batch_size", "Batch"), ("precision", "Precision")):
+        if name in row.varied:  # it stands in the names of the arms
+            del cells[head]
+    return cells
 
 
 def _lines(view: View, row: Row) -> Iterator[Line]:
@@ -109,7 +113,7 @@ def _number(name: str, row: Row, place: Place, arm_name: str) -> Cell:
         return Cell(EMPTY_CELL)
     look = " first look" if is_first_look(arm) else ""
     if name == "Throughput":
-        value = rate(row, arm)
+        value = rate(arm)
         if value is None:
             return Cell(EMPTY_CELL)
         return Cell(value, rate_text(value) + look, gray=bool(look))
@@ -147,7 +151,7 @@ def _cost(view: View, row: Row) -> Line:
     if row.workload.unit == "epoch":
         epoch = cost(first.place, first.arm.steady_seconds, view.prices) if first else None
         line["One epoch"] = Cell(epoch or EMPTY_CELL, money_text(epoch))
-    line["Of"] = Cell(job_text(row, view.count, starts_known(row, view.prices)))
+    line["Of"] = Cell(job_text(row, view.count, start_counted(row, view.prices)))
     return line
 
 

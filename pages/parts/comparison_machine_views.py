@@ -17,7 +17,7 @@ from bench_core.machine_words import (
     places_of,
     speedup_text,
 )
-from bench_core.machines import Across, Row, cheapest, fastest, rate, starts_known
+from bench_core.machines import Across, Row, cheapest, fastest, rate, start_counted
 from bench_core.measured import Arm
 from bench_core.pair_figures import MachinePoint, dots_by_machine
 from bench_core.stats import RUNS_FOR_A_VERDICT
@@ -129,7 +129,7 @@ def _points(view: View) -> Iterator[MachinePoint]:
         else:
             of_base = {pair.baseline.name for pair in row.pairs.values()}
             for (place, arm_name), one in row.arms.items():
-                value = rate(row, one) if view.name == "Throughput" else one.steady_seconds
+                value = rate(one) if view.name == "Throughput" else one.steady_seconds
                 if value is None:
                     continue
                 text = rate_text(value) if view.name == "Throughput" else seconds_text(value)
@@ -148,12 +148,15 @@ def _labels(view: View) -> list[str]:
     """Models, each with what tells it from the others of its name."""
     found = []
     told = list(zip(view.rows, conditions(view.rows), strict=True))
-    names = {row.workload.model: row.workload.model_name for row in view.rows}
+    names = {row.workload.model: row.model_name for row in view.rows}
     for row, words in told:
         work = row.workload
         others = [one.workload for one, _ in told if one.workload.model == work.model]
-        more = [work.size_text] if len({one.batch_size for one in others}) > 1 else []
-        more += [work.precision] if len({one.precision for one in others}) > 1 else []
+        more = [
+            word
+            for name, word in (("batch_size", work.size_text), ("precision", work.precision))
+            if name not in row.varied and len({getattr(one, name) for one in others}) > 1
+        ]
         short = _short(names[work.model])
         if sum(_short(name) == short for name in names.values()) > 1:
             short = names[work.model]
@@ -184,8 +187,8 @@ def caption_of(view: View) -> str:
         case "Throughput":
             text = f"{work.thing.capitalize()}s a second once steady, more is better.{pale}"
         case "Cost":
-            starts = all(starts_known(row, view.prices) for row in view.rows)
-            job = job_text(view.rows[0], view.count, starts)
+            jobs = [job_text(row, view.count, start_counted(row, view.prices)) for row in view.rows]
+            job = " or ".join(dict.fromkeys(jobs))
             text = (
                 f"Cost of {job} in the currency of the prices, with each machine's cheapest arm: "
                 "less is better."
@@ -197,9 +200,15 @@ def caption_of(view: View) -> str:
 def _every_row(view: View) -> str:
     """` Every row: batch 16.`, of what has no column then."""
     works = [row.workload for row in view.rows]
-    words = [works[0].size_text] if len({work.batch_size for work in works}) == 1 else []
-    if len({work.precision for work in works}) == 1 and works[0].precision != "fp32":
-        words.append(works[0].precision)
+    words = [
+        word
+        for name, word in (
+            ("batch_size", works[0].size_text),
+            ("precision", works[0].unusual.get("precision", "")),
+        )
+        if name not in view.rows[0].varied and len({getattr(one, name) for one in works}) == 1
+    ]
+    words = list(filter(None, words))
     return f" Every row: {', '.join(words)}." if words else ""
 
 

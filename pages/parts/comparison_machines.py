@@ -165,9 +165,7 @@ def _left_out_dialog(across: Across) -> None:
         st.dataframe(
             [
                 {
-                    "Workload": ", ".join(
-                        filter(None, [row.workload.model_name, *row.words, words])
-                    ),
+                    "Workload": ", ".join(filter(None, [row.model_name, *row.words, words])),
                     **{across.names[place]: state_text(row, place) for place in across.places},
                 }
                 for row, words in zip(shown, conditions(shown), strict=True)

@@ -15,7 +15,7 @@ from bench_core.comparison import Comparison
 from bench_core.doubts import doubts_of_pair
 from bench_core.measured import PLAIN_VALUES
 from bench_core.run import NOT_STATED, Run
-from bench_core.units import count_text, seconds_text
+from bench_core.units import count_text, seconds_text, value_text
 from pages.parts.comparison_words import (
     change_text,
     differing_facts,
@@ -278,7 +278,7 @@ def _workload(pair: Comparison) -> dict[str, object]:
 def _condition(name: str, value: object) -> str:
     if name in PLAIN_VALUES and value != NOT_STATED:
         return str(value)
-    return f"{name} {'default' if value is None else value}"
+    return f"{name} {value_text(value)}"
 
 
 # The two cards of words

@@ -23,6 +23,7 @@ from bench_core.units import (
     place_text,
     ratio_text,
     seconds_text,
+    value_text,
 )
 
 
@@ -287,14 +288,8 @@ def _even(even: BreakEven | None, unit: str) -> str:
 
 def difference_text(name: str, values: tuple[Any, Any]) -> str:
     """`batch_size 32 against 16`: the candidate's value first."""
-    candidate, baseline = (_value(value) for value in values)
+    candidate, baseline = map(value_text, values)
     return f"{name} {candidate} against {baseline}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, tuple):  # the machine: its label and its id
-        return f"{value[0]} ({value[1]})"
-    return "not stated" if value is None else str(value)
 
 
 def differing_facts(
@@ -313,12 +308,18 @@ def _facts(runs: Sequence[Run]) -> dict[str, dict[str, None]]:
     """Name -> the values of an arm's runs, each once, in order."""
     facts: dict[str, dict[str, None]] = {}
     for run in runs:
-        parts = [run.spec.workload, run.spec.variant, run.spec.measurement, run.environment]
-        pairs = [("device", run.spec.device)]
-        pairs += [pair for part in parts if part is not None for pair in part]
-        for name, value in pairs:
-            if name != "event":
-                shown = "not set" if value is None else str(value)
-                shown = shown if run.states(name) else NOT_STATED
-                facts.setdefault(name, {})[shown] = None
+        spec = run.spec
+        # Eager has no backend, and a machine without a GPU no CUDA: that is no default.
+        parts = (
+            ([("device", spec.device)], True),
+            (spec.workload, True),
+            (spec.variant, spec.variant.backend is not None),
+            (spec.measurement, True),
+            (run.environment or (), False),
+        )
+        for part, has_defaults in parts:
+            for name, value in part:
+                stated = run.states(name)
+                if name != "event" and not (stated and value is None and not has_defaults):
+                    facts.setdefault(name, {})[value_text(value) if stated else NOT_STATED] = None
     return facts

@@ -170,6 +170,7 @@ def experiment_of(
         },
         measurement=Measurement(**_part(values, MEASUREMENT)),
     )
+    made.refuse_unlike_rungs()
     ready = PRESETS[preset].experiment(made.device)
     arms = (made.variants, made.rungs)
     same = values_of(ready) == values_of(made) and (ready.variants, ready.rungs) == arms
