@@ -22,10 +22,9 @@ from bench_core.column_roles import (
     words_of,
 )
 from bench_core.device_names import device_of, short_name
-from bench_core.doubts import SYNCHRONISED
 from bench_core.foreign_run import Cells, ForeignRuns, cells_of, model_of, reasons, variant_of
 from bench_core.imported import IGNORE, Answers, Family, ImportedRun, settled
-from bench_core.source import STEP_IS_EPOCH, Stated
+from bench_core.source import STEP_IS_EPOCH, SYNCHRONISED, Stated
 from bench_core.spec import COMPILES, SpecError, Variant, Workload
 from bench_core.table_file import BadFile, TableFile
 

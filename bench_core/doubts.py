@@ -18,8 +18,9 @@ from bench_core import pairing
 from bench_core.comparison import Comparison
 from bench_core.epoch_columns import column
 from bench_core.measured import FIRST_ITERATIONS, Arm, Measured, cache_found
+from bench_core.source import SPREAD, SYNCHRONISED
 from bench_core.stats import RUNS_FOR_A_VERDICT
-from bench_core.units import NO_BREAK, counted, seconds_text
+from bench_core.units import NO_BREAK, counted, seconds_text, value_text
 
 # The weightiest first: in this order they are shown.
 Kind = Literal[
@@ -64,9 +65,6 @@ THROTTLING = {
     0x40: "heat, by the hardware",
     0x80: "power brake",
 }
-# Facts that an import may leave unstated and that weigh more than others: whether the device's work
-# was waited for before the clock was read, and how far single epochs or calls scatter.
-SYNCHRONISED, SPREAD = "synchronised", "spread"
 
 
 @dataclass(frozen=True)
@@ -330,7 +328,10 @@ def _ended_early(one: Measured) -> Doubt | None:
     if run.status not in ("stopped", "interrupted"):
         return None
     done, whole = len(one.series_seconds), run.spec.is_done_after
-    text = f"{_who(one, start=True)} was {run.status} after {done} of {counted(whole, one.unit)}"
+    # How many another tool was to measure no file says.
+    told = counted(done if run.by_another_tool else whole, one.unit)
+    of = "" if run.by_another_tool else f"{done} of "
+    text = f"{_who(one, start=True)} was {run.status} after {of}{told}"
     return Doubt("ended early", run.status, text, "queue it again", 1 - done / whole)
 
 
@@ -377,7 +378,7 @@ def _differs_besides(pair: Comparison) -> Doubt | None:
     runs = pair.baseline.runs[0].run, pair.candidate.runs[0].run
     values = pairing.differences(*runs)
     told = [
-        f"{name} {_value(values[name][0])} against {_value(values[name][1])}"
+        f"{name} {value_text(values[name][0])} against {value_text(values[name][1])}"
         if name in values
         else name
         for name in pair.overridden
@@ -386,12 +387,6 @@ def _differs_besides(pair: Comparison) -> Doubt | None:
     label = f"differs in {', '.join(pair.overridden)}"
     step = "measure both alike, for the ratio mixes up the effects"
     return Doubt("differs besides", label, text, step, len(pair.overridden))
-
-
-def _value(value: object) -> str:
-    if isinstance(value, tuple):  # the machine: its label and its id
-        return f"{value[0]} ({value[1]})"
-    return "not stated" if value is None else str(value)
 
 
 def _too_few_runs(pair: Comparison) -> Doubt | None:

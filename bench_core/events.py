@@ -7,6 +7,7 @@ unless a name says otherwise; offsets count from the start of the epoch they bel
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -186,6 +187,15 @@ class Activity(Frozen):
     phase_seconds: dict[str, float] = Field(default_factory=dict)
 
 
+def covered(stretches: Iterable[tuple[float, float]]) -> float:
+    """Length of what is covered by at least one of (start, end): windows and kernels overlap."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(stretches):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
 def measured_by(spec: RunSpec, epoch: Epoch) -> int:
     """What an event adds to `RunSpec.is_done_after`: an epoch, or its iterations."""
     return 1 if spec.workload.task == "train" else len(epoch.step_seconds)
@@ -197,6 +207,11 @@ class Finding(Frozen):
     asked: str
     got: str
     met: bool
+
+    @property
+    def text(self) -> str:
+        """`mode max-autotune: too few multiprocessors (not met)`."""
+        return f"{self.asked}: {self.got}{'' if self.met else ' (not met)'}"
 
 
 class Parity(Frozen):

@@ -14,13 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench_core.doubts import SPREAD
 from bench_core.events import Activity, Environment
 from bench_core.file_words import Fact
 from bench_core.imported import ImportedRun, Question, machine_id_of
 from bench_core.minimal_run import cache_inferred, unstated_of
 from bench_core.run import NOT_STATED, Run
-from bench_core.source import Source, Stated
+from bench_core.source import SPREAD, Source, Stated
 from bench_core.spec import (
     FOREIGN_MODEL,
     MODEL_NAME,

@@ -12,7 +12,6 @@ from statistics import fmean
 from bench_core import pairing, stats
 from bench_core.comparison import Comparison
 from bench_core.doubts import doubts_text
-from bench_core.events import Finding
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
 from bench_core.sizes import sizes_text
@@ -188,7 +187,7 @@ def _note(arm: Arm, pair: Comparison | None) -> str:
     if pair and _can_be_judged(pair):
         words += [f"{pair.verdict_text}.", pair.pays_off_text, doubts_text(pair)]
     findings = [
-        finding_text(finding)
+        finding.text
         for one in arm.runs
         if one.run.aftermath
         for finding in one.run.aftermath.effective or ()
@@ -199,11 +198,6 @@ def _note(arm: Arm, pair: Comparison | None) -> str:
         words.append(f"Parity: {arm.parity.verdict}, {arm.parity.text.rstrip('.')}.")
     text = " ".join(filter(None, words))
     return text and f"{arm.name}: {text}"
-
-
-def finding_text(finding: Finding) -> str:
-    """`mode max-autotune: too few multiprocessors (not met)`."""
-    return f"{finding.asked}: {finding.got}{'' if finding.met else ' (not met)'}"
 
 
 # Functions over the size of their input

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 
 from bench_core import stats
 from bench_core.comparison import SCATTER
+from bench_core.events import covered
 from bench_core.measured import FIRST_ITERATIONS, Measured
 
 # Steps that a level of speed can be told from, and those before it in which a device settles.
@@ -56,15 +56,7 @@ def recompiles(one: Measured) -> list[Recompile]:
                 stretch = (window.offset_seconds, window.offset_seconds + window.seconds)
                 found.setdefault((epoch.epoch, step), []).append(stretch)
         done += len(epoch.step_seconds)
-    return [Recompile(epoch, step, _covered(at)) for (epoch, step), at in found.items()]
-
-
-def _covered(stretches: Sequence[tuple[float, float]]) -> float:
-    total, reached = 0.0, -math.inf
-    for start, end in sorted(stretches):
-        total += max(0.0, end - max(start, reached))
-        reached = max(reached, end)
-    return total
+    return [Recompile(epoch, step, covered(at)) for (epoch, step), at in found.items()]
 
 
 @dataclass(frozen=True)

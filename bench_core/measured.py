@@ -13,14 +13,16 @@ from statistics import fmean
 
 import numpy as np
 
-from bench_core import stats
+from bench_core import epoch_columns, stats
 from bench_core.epoch_columns import EpochColumns, column, numbers
 from bench_core.events import Epoch, Finding, Parity
 from bench_core.run import Run
 from bench_core.spec import Cache, Variant
+from bench_core.units import value_text
 
-# Changes with whatever computes Derived, so that nothing kept by an older formula is shown.
-FORMULA = sha256(b"".join(Path(one).read_bytes() for one in (__file__, stats.__file__))).hexdigest()
+# Whatever computes Derived: what an older version of it computed is not shown.
+COMPUTING = (__file__, stats.__file__, epoch_columns.__file__)
+FORMULA = sha256(b"".join(Path(one).read_bytes() for one in COMPUTING)).hexdigest()
 # Warm-up of an inference run by the book: what fuses at run time settles within three calls.
 FIRST_ITERATIONS = 3
 # Those that are shown, with the steady iterations of a run below which each is only the slowest
@@ -71,6 +73,12 @@ class Measured:
     @property
     def steady(self) -> stats.SteadyState:
         return self.derived.steady
+
+    @property
+    def steady_from(self) -> int | None:
+        """Its first epoch or iteration, counted from 1. A stated time is that of none."""
+        first = self.steady.first
+        return None if first is None or not self.steady.count else first + 1
 
     @property
     def excess_seconds(self) -> float | None:
@@ -258,7 +266,7 @@ class Arm:
         words = [
             str(value)
             if name in PLAIN_VALUES
-            else f"{name} {'default' if value is None else value}"
+            else f"{name} {value_text(value)}"
             for name, value in values.items()
             if name not in ("variant", "side")
         ]

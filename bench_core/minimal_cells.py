@@ -33,8 +33,8 @@ PEAKS = {
     "peak_memory_gb": 1e9,
     "peak_memory_gib": 2.0**30,
 }
-AMOUNTS = ("compile_seconds", "data_wait_seconds", "evaluation_seconds", "accuracy")
-OF_EPOCH = ("epoch_seconds", *AMOUNTS, "loss", *PEAKS, "started_at")
+AMOUNTS = ("compile_seconds", "data_wait_seconds", "evaluation_seconds")
+OF_EPOCH = ("epoch_seconds", *AMOUNTS, "accuracy", "loss", *PEAKS, "started_at")
 ROLES = tuple(dict.fromkeys((*NEEDED, *OF_RUN, *OF_EPOCH, "status", "reason")))
 OTHER_NAMES = {"run": "repeat"}
 
@@ -97,6 +97,7 @@ def epoch_readings(table: TableFile) -> dict[str, Callable[[str], Any]]:
     return {
         "epoch_seconds": partial(seconds_in, table),
         **dict.fromkeys(AMOUNTS, partial(amount_in, table)),
+        "accuracy": partial(share_in, table),
         "loss": table.number_or_none,
         **{role: partial(bytes_in, table, unit) for role, unit in PEAKS.items()},
         "started_at": partial(time_in, table),
@@ -189,12 +190,21 @@ def seconds_in(table: TableFile, cell: str) -> float:
 
 
 def amount_in(table: TableFile, cell: str) -> float | None:
-    """Seconds or a share; None where it is not known."""
+    """Seconds; None where they are not known."""
     value = table.number_or_none(cell)
     if value is not None and not 0 <= value <= LARGEST_AMOUNT:
         raise ValueError(
             f"must be a number from 0 to {LARGEST_AMOUNT:.0e}, got {shortened(cell)!r}"
         )
+    return value
+
+
+def share_in(table: TableFile, cell: str) -> float | None:
+    """From 0 to 1; None where it is not known."""
+    value = table.number_or_none(cell)
+    if value is not None and not 0 <= value <= 1:
+        hint = f"; write {value / 100:g} for {value:g} %" if 1 < value <= 100 else ""
+        raise ValueError(f"must be a share from 0 to 1, got {shortened(cell)!r}{hint}")
     return value
 
 

@@ -9,12 +9,11 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bench_core.doubts import SYNCHRONISED
 from bench_core.events import CompileWindow, Environment, Epoch, Failure
 from bench_core.imported import ImportedRun, machine_id_of
 from bench_core.minimal_cells import ENVIRONMENT, WORKLOAD, dataset_in
 from bench_core.run import NOT_STATED, Run, Status
-from bench_core.source import Source
+from bench_core.source import SYNCHRONISED, Source
 from bench_core.spec import Measurement, RunSpec, SpecError, Variant, Workload
 from bench_core.table_file import BadFile, TableFile
 

@@ -149,7 +149,7 @@ def report_html(
 
 
 def _stamp(runs: Sequence[Measured], address: str, now: float | None) -> str:
-    """`Report of 2 December 2026, version 1a2b3c of the measuring program`."""
+    """`Report of 2026-12-02 10:16, measured with version 1a2b3c. Live at http://...`."""
     date = time.strftime("%Y-%m-%d %H:%M", time.localtime(now))
     ran = [m.run.environment for m in runs if m.run.environment]
     versions = {one.bench_version for one in ran if one.bench_version}
@@ -325,10 +325,10 @@ def _runs(runs: Sequence[Measured]) -> str:
                 "Arm": one.run.arm_with_cache,
                 "Label": one.run.spec.measurement.label,
                 "Ended": one.run.status,
-                f"{one.unit.capitalize()}s": str(len(one.series_seconds)),
+                f"{one.unit.capitalize()}s": "" if one.run.stated else str(one.count),
                 f"First {one.unit}": seconds_text(one.first_seconds),
                 f"Steady {one.unit}": seconds_text(one.steady.median_seconds),
-                "Steady from": str((one.steady.first or 0) + 1),
+                "Steady from": str(one.steady_from or ""),
                 "Compiling": seconds_text(one.compile_seconds or None),
                 "Protocol": one.run.protocol_note or _protocol(one.run),
             }
@@ -395,12 +395,13 @@ def _environments(pairs: Sequence[Comparison]) -> str:
 
 
 def _commands(runs: Sequence[Measured]) -> str:
-    """The lines that measure the same runs again, each once; empty where only files know them."""
-    lines = dict.fromkeys(one.run.spec.command for one in runs if not one.run.stated)
+    """The lines that measure the same runs again, each once; none of what only a file knows."""
+    measurable = [one.run for one in runs if not one.run.only_a_file_knows_it]
+    lines = dict.fromkeys(run.spec.command for run in measurable)
     if not lines:
         return ""
     note = "Each line measures one run; with --repeats 3 it gives the three that a verdict needs."
-    if any(one.run.by_another_tool for one in runs):
+    if any(run.by_another_tool for run in measurable):
         note += " What a file does not state is this program's default."
     return f'<p class="quiet">{escape(note)}</p><pre>' + escape("\n".join(lines)) + "</pre>"
 

@@ -25,7 +25,6 @@ from typing import Any, TextIO
 
 from bench_core import stats
 from bench_core.events import Activity, Aftermath, Environment, Epoch, Prepared, StepSummary
-from bench_core.inference_tables import finding_text
 from bench_core.measured import Arm, Measured
 from bench_core.result_columns import MEANINGS, SUMMARY_MEANINGS
 from bench_core.run import Run
@@ -171,10 +170,7 @@ SUMMARY: dict[str, Callable[[Measured], Any]] = {
     "unit": lambda one: one.unit,
     "measured": lambda one: one.count,
     "first_seconds": lambda one: one.first_seconds,
-    # None of a run whose source states its time: it names no epoch.
-    "steady_from": lambda one: (
-        None if one.steady.first is None or not one.steady.count else one.steady.first + 1
-    ),
+    "steady_from": lambda one: one.steady_from,
     "steady_count": lambda one: one.steady.count,
     "steady_seconds": lambda one: one.steady.median_seconds,
     "steady_spread": lambda one: one.steady.spread,
@@ -210,7 +206,7 @@ def _percentile(one: Measured, q: int) -> float | None:
 
 def _effective(run: Run) -> str | None:
     found = run.aftermath.effective if run.aftermath else None
-    return None if found is None else "; ".join(map(finding_text, found))
+    return None if found is None else "; ".join(each.text for each in found)
 
 
 def write_summary(file: TextIO, measured: Iterable[Measured]) -> None:

@@ -75,6 +75,11 @@ class Run:
         """What this program measures it states in full, another tool's file never does."""
         return bool(self.unstated)
 
+    @property
+    def only_a_file_knows_it(self) -> bool:
+        """Whether nothing can measure it again: its time is stated, or its model a mere name."""
+        return self.stated is not None or self.spec.workload.is_foreign
+
     def states(self, *names: str) -> bool:
         """Whether all of these facts of the spec are known, not just defaults standing there.
 

@@ -6,6 +6,9 @@ from pydantic import Field
 
 from bench_core.spec import Frozen
 
+# Facts in `Run.unstated` that are no field of the spec: whether the device's work was waited for
+# before the clock was read, and how far single epochs or calls scatter.
+SYNCHRONISED, SPREAD = "synchronised", "spread"
 # How `Source.inferred` says it of the samples of an epoch.
 STEP_IS_EPOCH = "an epoch is one step here"
 

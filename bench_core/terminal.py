@@ -12,7 +12,6 @@ from bench_core import inference_tables, pairing, stats
 from bench_core.comparison import Comparison, told_apart
 from bench_core.comparison_json import means_by_task
 from bench_core.doubts import doubts_text
-from bench_core.inference_tables import finding_text
 from bench_core.measured import Arm, Measured
 from bench_core.run import Run
 from bench_core.spec import Experiment, Measurement, Task
@@ -281,7 +280,7 @@ def print_run_facts(run: Run) -> None:
         if part := getattr(run, title):
             facts = {name: value for name, value in part if name not in ("event", *unread)}
             if title == "aftermath":
-                facts |= {"effective": "; ".join(map(finding_text, part.effective or ()))}
+                facts |= {"effective": "; ".join(each.text for each in part.effective or ())}
                 facts |= {"parity": part.parity and f"{part.parity.verdict}, {part.parity.text}"}
             _print_facts(title, facts)
 

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from bench_core import columns_csv, dynamo_csv, imports, timm_csv
-from bench_core.doubts import SPREAD, SYNCHRONISED
 from bench_core.file_words import facts_of
 from bench_core.imported import Family, ImportedRun
 from bench_core.measured import measure
 from bench_core.pairing import Comparisons, comparisons
+from bench_core.source import SPREAD, SYNCHRONISED
 from bench_core.spec import Variant
 from bench_core.table_file import BadFile, TableFile, open_table
 

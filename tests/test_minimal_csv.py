@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from bench_core import imports, minimal_csv
-from bench_core.doubts import SYNCHRONISED
+from bench_core.doubts import doubts_of_run
 from bench_core.imported import ImportedRun
 from bench_core.measured import measure
 from bench_core.pairing import Comparisons, comparisons, differences
 from bench_core.report import report_html
 from bench_core.result_csv import write_summary
 from bench_core.run import NOT_STATED
-from bench_core.source import Source
+from bench_core.source import SYNCHRONISED, Source
 from bench_core.spec import Variant, variant_argument
 from bench_core.store import Store
 from bench_core.table_file import BadFile, open_table
@@ -398,7 +398,8 @@ def test_what_cannot_be_is_refused_with_line_and_column(
         ("compile_seconds", "9", "9 s are more than the 2 s of the whole epoch"),
         ("started_at", "yesterday", "must be seconds since 1970"),
         ("peak_memory_bytes", "-1", "no amount of memory"),
-        ("accuracy", "-0.5", "must be a number from 0"),
+        ("accuracy", "-0.5", "must be a share from 0 to 1, got '-0.5'"),
+        ("accuracy", "71.3", "must be a share from 0 to 1, got '71.3'; write 0.713 for 71.3 %"),
         ("tf32", "on", "tf32 on needs a CUDA device"),
         ("repeat", "2000", "repeat must be at most 1000"),
     ],
@@ -428,3 +429,23 @@ def test_more_strange_texts_than_can_be_asked_are_refused() -> None:
     assert (error.column, "more than 20 texts" in str(error)) == ("variant", True)
     strange = ",".join(f"c{n}" for n in range(30))
     assert "30 columns are not known" in str(refusal(f"{HEADER},{strange}\n"))
+
+
+def test_a_run_that_was_stopped_is_not_said_to_have_ended_at_what_it_was_to_measure() -> None:
+    rows = [f"Tesla T4,resnet18,eager,16,{n},10,stopped" for n in range(1, 6)]
+    [stopped] = read(text_of(rows, f"{HEADER},status"))
+    [doubt] = [
+        doubt
+        for doubt in doubts_of_run(measure(stopped.run, stopped.epochs))
+        if doubt.kind == "ended early"
+    ]
+    assert doubt.text.endswith("was stopped after 5 epochs")
+
+
+def test_the_report_says_how_to_measure_again_only_what_can_be_measured_here() -> None:
+    strange = text_of([row.replace("resnet18", "mynet") for row in (*EAGER, *COMPILE)])
+    for text, command in ((text_of([*EAGER, *COMPILE]), True), (strange, False)):
+        found = compared(read(text))
+        page = report_html(found, found.pairs[0], ["Tesla T4"])
+        assert ("python -m bench_core run" in page) == command
+        assert ("Measure it again" in page) == command

@@ -18,8 +18,8 @@ PROFILE_BOTH = """
 import json
 import torch, torchvision
 from torch import nn
+from bench_core.events import covered
 from bench_core.measuring import profile
-from bench_core.measuring.profile import covered
 
 class Transformer(nn.Module):
     def __init__(self):

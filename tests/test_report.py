@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,6 +17,7 @@ from bench_core.doubts import doubts_of_pair
 from bench_core.measured import Measured, measure
 from bench_core.pairing import Axis, Comparisons, LeftOut
 from bench_core.report import report_html
+from bench_core.source import Stated
 from bench_core.spec import Rung, Variant
 from bench_core.store import Store
 from pages.parts.comparison_charts import of_any_size
@@ -243,3 +245,24 @@ def test_doubts_stand_beside_the_number_and_in_full(store: Store) -> None:
     assert ", ".join(doubt.label for doubt in doubts) in page.words
     for doubt in doubts:
         assert doubt.sentence in page.words
+
+
+def test_a_stated_time_is_that_of_no_epoch_and_has_no_line_to_measure_it_again(
+    store: Store,
+) -> None:
+    planted_experiment(store)
+    stated = [
+        measure(replace(one.run, stated=Stated(steady_seconds=one.steady.median_seconds)), ())
+        for one in measured_in(store)
+    ]
+    page = report_of(pairing.comparisons(stated))
+    assert "Steady epoch" in page.words
+    assert "Steady from" not in page.words and "Epochs" not in page.words
+    assert "Measure it again" not in page.words
+
+
+def test_its_stamp_has_the_day_and_the_measuring_version(store: Store) -> None:
+    planted_experiment(store, repeats=1)
+    page = report_of(pairing.comparisons(measured_in(store)), now=1.7e9, address="http://here")
+    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(1.7e9))
+    assert f"Report of {day}, measured with version 1. Live at http://here" in page.words

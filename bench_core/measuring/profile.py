@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from bench_core.events import covered
 from bench_core.measuring.training import Step
 
 KINDS = ("convolution", "matmul", "optimizer", "copies", "fusable", "other")
@@ -115,12 +116,3 @@ def kind_of(event: Any) -> str:
     if operator in COPIES:
         return "copies"
     return "other" if operator in BOOKKEEPING else "fusable"
-
-
-def covered(stretches: Iterable[tuple[float, float]]) -> float:
-    """Length of what is covered by at least one of (start, end): kernels may overlap."""
-    total, reached = 0.0, float("-inf")
-    for start, end in sorted(stretches):
-        total += max(0.0, end - max(start, reached))
-        reached = max(reached, end)
-    return total
