@@ -92,7 +92,6 @@ class Import:
     file: str
     sha256: str
     family: str
-    rows: int
     runs: int
 
 

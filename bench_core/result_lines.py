@@ -54,7 +54,8 @@ def blocks(table: TableFile) -> Iterator[tuple[Block, EpochColumns | None]]:
 
     They are numbered one by one, from whatever number on. Raises BadFile.
     """
-    if table.separator != SEPARATOR or table.header[: len(BEFORE_FACTS)] != BEFORE_FACTS:
+    as_written = table.separator == SEPARATOR and table.header[: len(BEFORE_FACTS)] == BEFORE_FACTS
+    if not as_written or not _has_arrow():
         yield from ((block, None) for block in table.blocks())
         return
     groups = _groups(table)
@@ -63,6 +64,15 @@ def blocks(table: TableFile) -> Iterator[tuple[Block, EpochColumns | None]]:
         while group := coming.result():
             coming = beside.submit(next, groups, None)
             yield from group
+
+
+def _has_arrow() -> bool:
+    """It comes with the dashboard. The command line does without, more slowly."""
+    try:
+        import pyarrow.csv  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def _groups(table: TableFile) -> Iterator[list[tuple[Block, EpochColumns | None]]]:
@@ -146,7 +156,7 @@ def _figures(several: Sequence[Block], facts: int) -> np.ndarray | None:
 
     Exact: every digit counts. Of what is a number nothing is taken that `TableFile.number` refuses.
     """
-    from pyarrow import (  # type: ignore[import-untyped]  # large
+    from pyarrow import (  # large
         ArrowInvalid,
         BufferReader,
         csv,

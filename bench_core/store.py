@@ -109,7 +109,6 @@ MIGRATIONS = (
         file TEXT NOT NULL,
         sha256 TEXT NOT NULL UNIQUE,
         family TEXT NOT NULL,
-        rows INTEGER NOT NULL,
         runs INTEGER NOT NULL
     );
     CREATE TABLE machines (
@@ -185,7 +184,7 @@ ADD_EPOCH = f"""
 """
 # A file that comes in is written here first, which locks nobody out. `run_number` is a place.
 STAGES = {
-    "new_runs": f"SELECT 0 AS place, 0 AS rows, {IMPORTED_COLUMNS} FROM runs",
+    "new_runs": f"SELECT 0 AS place, {IMPORTED_COLUMNS} FROM runs",
     "new_packed_epochs": f"SELECT run_number, {PACKED_COLUMNS} FROM packed_epochs",
     "new_derived": f"SELECT run_number, {DERIVED_COLUMNS} FROM derived",
 }
@@ -531,23 +530,22 @@ class Store:
         goes on writing, and so may another import.
         """
         before = self.import_of(sha256)
-        record = before or Import(new_id(), time.time(), file, sha256, family, rows=0, runs=0)
+        record = before or Import(new_id(), time.time(), file, sha256, family, runs=0)
         with self._staging():
             experiments, ids = self._stage(record, runs)
             with self._transaction():
                 # Another process may have brought the file, or taken it out, meanwhile.
-                places = self._new_places() if self.import_of(sha256) == before else {}
-                if places:
-                    rows = record.rows + sum(places.values())
-                    record = replace(record, rows=rows, runs=record.runs + len(places))
+                new = self._count_new() if self.import_of(sha256) == before else 0
+                if new:
+                    record = replace(record, runs=record.runs + new)
                     self._execute(
-                        "INSERT INTO imports (id, at, file, sha256, family, rows, runs) "
-                        "VALUES (?, ?, ?, ?, ?, ?, ?) "
-                        "ON CONFLICT (id) DO UPDATE SET rows = excluded.rows, runs = excluded.runs",
-                        (record.id, record.at, file, sha256, family, record.rows, record.runs),
+                        "INSERT INTO imports (id, at, file, sha256, family, runs) "
+                        "VALUES (?, ?, ?, ?, ?, ?) "
+                        "ON CONFLICT (id) DO UPDATE SET runs = excluded.runs",
+                        (record.id, record.at, file, sha256, family, record.runs),
                     )
                     self._take_over(experiments)
-        return Imported(record if places else None, len(places), len(ids) - len(places))
+        return Imported(record if new else None, new, len(ids) - new)
 
     @contextmanager
     def _staging(self) -> Iterator[None]:
@@ -608,10 +606,11 @@ class Store:
                     f"INSERT INTO {table} VALUES {marks}", [*chain.from_iterable(of_table)]
                 )
 
-    def _new_places(self) -> dict[int, int]:
-        """Staged runs that nobody else has brought meanwhile, with their rows."""
+    def _count_new(self) -> int:
+        """How many staged runs stay, once those are out that another has brought meanwhile."""
         self._execute("DELETE FROM new_runs WHERE id IN (SELECT id FROM runs)")
-        return dict(self._execute("SELECT place, rows FROM new_runs ORDER BY place").fetchall())
+        count: int = self._execute("SELECT count(*) FROM new_runs").fetchone()[0]
+        return count
 
     def _take_over(self, experiments: Mapping[str, tuple[float, str]]) -> None:
         """From the stages into the tables, under new numbers."""
@@ -667,14 +666,14 @@ class Store:
     def imports(self) -> list[Import]:
         """Newest first."""
         rows = self._execute(
-            "SELECT id, at, file, sha256, family, rows, runs FROM imports ORDER BY at DESC, id"
+            "SELECT id, at, file, sha256, family, runs FROM imports ORDER BY at DESC, id"
         ).fetchall()
         return [Import(*row) for row in rows]
 
     def import_of(self, sha256: str) -> Import | None:
         """The import of a file with this content; `runs` are those of it that are here now."""
         row = self._execute(
-            "SELECT id, at, file, sha256, family, rows, "
+            "SELECT id, at, file, sha256, family, "
             "(SELECT count(*) FROM runs WHERE import_id = imports.id) "
             "FROM imports WHERE sha256 = ?",
             (sha256,),
@@ -901,9 +900,7 @@ def _staged_rows(
     """The rows of STAGES for runs that come after the first `place`."""
     numbered = list(enumerate(new, place + 1))
     rows: dict[str, list[tuple[Any, ...]]] = {
-        "new_runs": [
-            (at, max(1, len(one.epochs)), *imported_row(one.run, record.id)) for at, one in numbered
-        ],
+        "new_runs": [(at, *imported_row(one.run, record.id)) for at, one in numbered],
         "new_packed_epochs": [
             (at, len(one.epochs), *packed_row(one.epochs)) for at, one in numbered if one.epochs
         ],

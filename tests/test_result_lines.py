@@ -1,7 +1,11 @@
 """Rows read together are what rows read one by one are, and what is wrong has its place."""
 
 import io
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +13,8 @@ from bench_core import result_csv, result_file, result_lines
 from bench_core.epoch_columns import EpochColumns
 from bench_core.events import CompileWindow, Epoch
 from bench_core.imported import ImportedRun
+from bench_core.paths import CHECKOUT
+from bench_core.store import Store
 from bench_core.table_file import BadFile, open_table
 from tests.many_runs import many_runs
 
@@ -117,3 +123,28 @@ def test_cells_that_moved_from_a_row_to_the_next_are_noticed() -> None:
     lines[5], lines[6] = head, tail
     with pytest.raises(BadFile, match="^line 6: "):
         read("\r\n".join(lines))
+
+
+def test_without_arrow_a_file_is_taken_in_all_the_same(tmp_path: Path) -> None:
+    """As on a machine with the few packages that the command line needs."""
+    file = tmp_path / "many.csv"
+    text = written(list(many_runs(7, EPOCHS)))
+    file.write_text(text, newline="")
+    missing = ("pyarrow", "streamlit", "pandas", "plotly", "scipy")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({missing}))\n"
+        "from bench_core.cli import main; main()"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, "import", str(file)],
+        cwd=CHECKOUT,
+        env={**os.environ, "BENCH_DATA": str(tmp_path)},
+        check=True,
+    )
+    with Store(tmp_path / "bench.db") as store:
+        runs = store.runs()
+        epochs = store.epochs([run.number for run in runs])
+    sent = {one.run.id: one.epochs for one in read(text)}
+    assert {run.id: list(epochs[run.number]) for run in runs} == {
+        name: list(of_run) for name, of_run in sent.items()
+    }

@@ -5,6 +5,7 @@ import multiprocessing.synchronize
 import os
 import signal
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,11 +16,12 @@ import pytest
 from bench_core import store as store_module
 from bench_core.events import CompileWindow, Environment, Epoch, StepSummary
 from bench_core.imported import Imported, ImportedRun
-from bench_core.measured import measure
+from bench_core.measured import COMPUTING, measure, measure_all
 from bench_core.source import Stated
 from bench_core.spec import Experiment, RunSpec, Variant, Workload
 from bench_core.store import Store, StoreError
 from bench_core.table_file import BadFile
+from pages.parts import measured as pages_measured
 from pages.parts.measured import measured_runs
 from tests.many_runs import many_runs
 from tests.planted import planted_experiment
@@ -139,7 +141,7 @@ def test_two_processes_that_import_at_once_lose_nothing(store: Store) -> None:
     assert {run.id for run in runs} == sent.keys()
     for number, epochs in store.epochs(run.number for run in runs).items():
         assert epochs == list(sent[next(r.id for r in runs if r.number == number)].epochs)
-    assert [(one.runs, one.rows) for one in store.imports()] == [(60, 180)] * 2
+    assert [one.runs for one in store.imports()] == [60, 60]
 
 
 @pytest.mark.parametrize("other", ["same", "other"])
@@ -329,3 +331,34 @@ def test_a_list_of_runs_reads_no_epoch(store: Store) -> None:
     assert one.first_seconds and one.peak_memory_bytes
     with pytest.raises(StoreError, match="run 1 was deleted meanwhile: load the page again"):
         _ = one.series_seconds
+
+
+def test_a_run_that_is_deleted_and_comes_again_is_read_under_its_new_number(store: Store) -> None:
+    sent = list(many_runs(4, 5))
+    take(store, iter(sent))
+    first = store.runs()
+    assert [len(one.series_seconds) for one in measured_runs(store, first)] == [5] * 4
+    pages_measured._read.clear()  # as after many other runs
+    store.delete([run.number for run in first[:2]])
+    again = take(store, iter(sent))
+    assert again.record and (again.new, again.known, again.record.runs) == (2, 2, 4)
+    assert {run.number for run in store.runs()}.isdisjoint(run.number for run in first[:2])
+    seconds = {one.run.id: one.series_seconds for one in measured_runs(store, store.runs())}
+    assert seconds == {one.run.id: [epoch.wall_seconds for epoch in one.epochs] for one in sent}
+
+
+def test_what_is_derived_is_computed_anew_after_a_change_of_any_code_that_computes(
+    store: Store,
+) -> None:
+    """But for the modules that hold a run's facts, or read them."""
+    take(store, many_runs(2, 5))
+    runs = [(run, store.epoch_columns(run.number)) for run in store.runs()]
+    seen: set[str] = set()
+    sys.setprofile(lambda frame, *_: seen.add(frame.f_code.co_filename))
+    try:
+        measure_all(runs, evaluation=True)
+    finally:
+        sys.setprofile(None)
+    core = {Path(file) for file in seen if Path(file).parent.name == "bench_core"}
+    facts = {"run", "spec", "events", "source", "store"}
+    assert {file for file in core if file.stem not in facts} == set(map(Path, COMPUTING))
