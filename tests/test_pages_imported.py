@@ -47,3 +47,17 @@ def test_results_lists_and_shows_a_run_that_only_a_file_knows() -> None:
     assert "Run 8" in words
     assert "known from its file only" in words
     assert len(table(at, "Model")) == 8
+
+
+def test_compare_offers_no_run_of_a_model_that_only_a_file_knows(store: Store) -> None:
+    rows = [
+        f"cpu,lab,mynet,{variant},{batch},{epoch},10"
+        for variant, batch in (("eager", 16), ("compile", 32))
+        for epoch in (1, 2, 3, 4)
+    ]
+    header = "device,machine,model,variant,batch_size,epoch,epoch_seconds"
+    imports.take_in(store, file_of("mine.csv", header, *rows))
+    one, other = [run.number for run in store.runs() if run.spec.workload.model == "other:mynet"]
+    at = opened("compare", runs=f"{one},{other}")
+    assert "these runs differ in more than the variant" in said(at)
+    assert [button.label for button in at.button if button.label.startswith("Queue")] == []

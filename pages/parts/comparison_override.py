@@ -108,7 +108,7 @@ def no_ratio(groups: Groups, view_only: bool) -> None:
                 "Measure both on one machine, with one version of torch and as many threads."
             )
         with st.container(horizontal=True):
-            if not elsewhere and not view_only:
+            if not (elsewhere or view_only or work.is_foreign):
                 variant = candidate.spec.variant
                 wanted = " and ".join(f"{name} {getattr(work, name)}" for name in changed)
                 if st.button(f"Queue {plain(variant.name)} with {plain(wanted)}", type="primary"):
