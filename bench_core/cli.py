@@ -294,7 +294,7 @@ def show(run_reference: str) -> None:
     terminal.print_series(one)
     if run.traceback:
         click.echo(f"\n{run.traceback}")
-    if run.source and (run.stated or run.spec.workload.is_foreign):
+    if run.source and run.only_a_file_knows_it:
         click.echo(f"\nknown from {run.source.file} only: there is nothing to measure again")
     else:
         click.echo(f"\nmeasure it again:\n{run.spec.command}")
