@@ -16,7 +16,6 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
+from bench_core import whole_file
 from bench_core.file_lock import locked
 from bench_core.paths import CHECKOUT, data_dir, models_dir, settings
 from bench_core.spec import Frozen, SpecError
@@ -113,9 +113,9 @@ def probe() -> Capabilities:
         try:
             found = _ask()
         except ProbeFailed as failed:
-            _write(_failure_file(), str(failed))
+            whole_file.write(_failure_file(), str(failed))
             raise
-        _write(answer, found.to_json())
+        whole_file.write(answer, found.to_json())
         _failure_file().unlink(missing_ok=True)
         return found
 
@@ -255,13 +255,6 @@ def _text_of(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:
         return ""
-
-
-def _write(path: Path, text: str) -> None:
-    """In one piece: whoever reads at the same time sees the old file or the new one."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-        file.write(text)
-    os.replace(file.name, path)
 
 
 @contextlib.contextmanager

@@ -65,6 +65,13 @@ OPERATORS = ("call_function", "call_method", "call_module")
 SCHEDULED = ("loop", "extern", "nop")
 
 
+def short_operator(target: str) -> str:
+    """`convolution` of `aten.convolution.default`, `relu` of `F.relu`."""
+    parts = target.removeprefix("torch.ops.").split(".")
+    overloaded = len(parts) == 3 and parts[0] != "torch"
+    return parts[1] if overloaded else parts[-1]
+
+
 class Node(Frozen):
     """One node. `op` is torch.fx's word, or for TorchInductor's scheduler one of SCHEDULED.
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from bench_core.captured import Frame
-from bench_core.graph import OPERATORS, Graph, Node
+from bench_core.graph import OPERATORS, Graph, Node, short_operator
 from bench_core.graph_places import Drawn, places_of
 from bench_core.units import NO_BREAK, counted
 
@@ -176,13 +176,6 @@ def _frame_labels(
         group: cut(f"{counts[group]} fused: {kernel_of.get(group) or group}")
         for group in dict.fromkeys(groups.values())
     }
-
-
-def short_operator(target: str) -> str:
-    """`convolution` of `aten.convolution.default`, `relu` of `F.relu`."""
-    parts = target.removeprefix("torch.ops.").split(".")
-    overloaded = len(parts) == 3 and parts[0] != "torch"
-    return parts[1] if overloaded else parts[-1]
 
 
 def cut(text: str, most: int = LONGEST_LABEL) -> str:

@@ -23,6 +23,7 @@ LAYERS = (
         "spec",
         "paths",
         "file_lock",
+        "whole_file",
         "free_memory",
         "model_sizes",
         "result_columns",
