@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bench_core.captured import Capture, Kernel
-from bench_core.graph import STAGES
-from bench_core.graph_picture import short_operator
+from bench_core.graph import STAGES, short_operator
 
 # Beyond so many lines difflib takes minutes; beyond so many of a diff nobody reads on.
 MOST_COMPARED_LINES = 6_000
@@ -54,6 +53,9 @@ def asked_otherwise(first: Capture, second: Capture) -> list[str]:
         for name, value in dict(one).items():
             if name != "samples" and (now := getattr(other, name)) != value:
                 found.append(f"{name} {_word(value)}, then {_word(now)}")
+    seeds = first.spec.measurement.seed, second.spec.measurement.seed
+    if seeds[0] != seeds[1]:
+        found.append(f"seed {seeds[0]}, then {seeds[1]}")
     if first.spec.device != second.spec.device:
         found.append(f"device {first.spec.device}, then {second.spec.device}")
     if first.torch != second.torch:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +38,7 @@ from bench_core.captured import (
 from bench_core.child import child_environment, end_processes
 from bench_core.graph import Graph, Node
 from bench_core.paths import CHECKOUT
+from bench_core.whole_file import write
 
 PART_SECONDS = 1800.0
 POLL_SECONDS = 0.2
@@ -103,11 +102,11 @@ def _lines(process: subprocess.Popen[bytes], first: str, deadline: float) -> Ite
         process.stdin.write(first.encode() + b"\n")
         process.stdin.flush()
     while True:
+        if time.monotonic() > deadline:
+            raise TimeoutError
         try:
             line = said.get(timeout=POLL_SECONDS)
         except queue.Empty:
-            if time.monotonic() > deadline:
-                raise TimeoutError from None
             continue
         if line is None:
             return
@@ -148,14 +147,17 @@ class _Taken:
                 (self.folder / name).mkdir()
 
     def note(self, line: bytes) -> str:
-        """Take one line; the phase when it is a new one. A line that is none of ours is kept."""
+        """Take one line; the phase when it is a new one.
+
+        What the process prints goes to its log, apart from its events; a line that is none of
+        these was printed before it came to that, and goes there too.
+        """
         try:
             said = json.loads(line)
             kind = said.pop("event")
         except (ValueError, KeyError, AttributeError, TypeError):
-            self.fail(
-                events.Failed(failure="error", reason=f"not an event: {line[:200]!r}", phase="")
-            )
+            with open(self.folder / "log.txt", "ab") as log:
+                log.write(line)
             return ""
         match kind:
             case "phase":
@@ -240,8 +242,13 @@ class _Taken:
         )
 
     def keep(self, seconds: float) -> Capture:
-        """The capture with this part; on disk when this returns."""
+        """The capture with this part; on disk when this returns.
+
+        With new graphs it begins anew: what else was kept is of the kernels that were before.
+        """
         before, part = self.capture, self.part
+        if part == "graphs":
+            before = Capture(key=before.key, spec=before.spec)
         failures = {name: one for name, one in before.failures.items() if name != part}
         if self.failure:
             failures[part] = self.failure
@@ -294,12 +301,3 @@ def kernels_in(folder: Path) -> tuple[Kernel, ...]:
         return _kernels.validate_json((folder / "kernels.json").read_bytes())
     except OSError:
         return ()
-
-
-def write(path: Path, text: str) -> None:
-    """In one piece: whoever reads at the same time sees the old file or the new one."""
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, delete=False, encoding="utf-8", errors="replace"
-    ) as file:
-        file.write(text)
-    os.replace(file.name, path)

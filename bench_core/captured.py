@@ -16,6 +16,7 @@ from bench_core.spec import Frozen, RunSpec
 # `cost` does, from an empty cache, and profiles steady steps; `warm` starts from the filled cache.
 PartName = Literal["graphs", "cost", "warm"]
 PARTS: tuple[PartName, ...] = ("graphs", "cost", "warm")
+FX_DRAWING = "torch.fx's own drawing of a graph"  # as a Missing calls it
 
 
 class GraphFile(Frozen):
@@ -134,27 +135,36 @@ class Timeline(Frozen):
 
 
 class ModuleCost(Frozen):
-    """Seconds a steady step spends in a module in one direction, compiled and in eager mode."""
+    """Seconds a steady step spends in a module in one direction, compiled and in eager mode.
+
+    `seconds` are those in the kernels of Dynamo's graph `number`; eager's are of all graphs. None
+    of a kernel means no number; no seconds that one of its kernels there was not timed.
+    """
 
     module: str
     part: Part
-    seconds: float
+    number: int | None = None
+    seconds: float | None = None
     eager_seconds: float | None = None
 
 
 class Cost(Frozen):
-    """Where a steady step's time goes. The profiler slows steps down: shares count, not seconds.
+    """Where a steady step's time goes: seconds of a step that nobody watches, in estimated shares.
 
-    All are of the same `steps`. `kernel_seconds` and `extern_seconds` are the parts of the watched
-    step in generated code and in libraries it calls; the rest is outside of the compiled code or
-    between its kernels: loss, optimiser, Python.
+    `step_seconds` and `eager_step_seconds` are medians without a profiler. It slows steps down,
+    eager ones most, for more is marked there: so what it finds in `steps` further ones is told as
+    a share of these. `kernel_seconds` and `extern_seconds` are the parts in generated code and in
+    libraries it calls; the rest is outside of the compiled code or between its kernels: loss,
+    optimiser, Python. `foreign_cpu_share` is what other programs used of the machine's CPUs
+    meanwhile, 0 to 1; None where nobody could say.
     """
 
     steps: int
-    watched_seconds: float
-    eager_watched_seconds: float
+    step_seconds: float
+    eager_step_seconds: float
     kernel_seconds: float
     extern_seconds: float
+    foreign_cpu_share: float | None = None
     modules: tuple[ModuleCost, ...] = ()
     trace: str = ""
 
@@ -238,5 +248,6 @@ class Capture(Frozen):
         work = self.spec.workload
         task = "training" if work.task == "train" else "inference"
         size = [] if work.is_function else [f"{work.image_size} px"]
-        words = [work.model_name, task, *work.words, *size, self.spec.variant.name]
+        seed = [f"seed {number}"] if (number := self.spec.measurement.seed) else []
+        words = [work.model_name, task, *work.words, *size, *seed, self.spec.variant.name]
         return f"{', '.join(words)} on {self.spec.device}"

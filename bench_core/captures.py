@@ -8,8 +8,9 @@
 
 A capture changes no timed result: its process is never a timed one, its cache folders are its own
 and are removed, and it takes its turn on the machine like a measurement. Everything is cached by
-what can change it: workload, variant, device, torch, a model file's content. Pages call `find`,
-`start` and `state`, which return at once; the command line calls `take`, which waits.
+what can change it: workload, variant, device, the versions of torch, torchvision and timm, a model
+file's content. Pages call `find`, `start` and `state`, which return at once; the command line calls
+`take`, which waits.
 `python -m bench_core.captures` takes one whose spec comes as a line on stdin.
 """
 
@@ -31,7 +32,7 @@ from pathlib import Path
 
 import psutil
 
-from bench_core import capture_part
+from bench_core import capture_part, whole_file
 from bench_core.captured import (
     PARTS,
     Capture,
@@ -45,7 +46,8 @@ from bench_core.paths import CHECKOUT, caches_dir, machine_lock, models_dir, set
 from bench_core.spec import COMPILES, Frozen, Measurement, RunSpec, SpecError, Workload
 
 POLL_SECONDS = 0.2
-FORM = 4  # of what is kept: a new one leaves older captures unread
+LOOK_SECONDS = 1.0  # so long the lock may be held by those who only look, moments each
+FORM = 5  # of what is kept: a new one leaves older captures unread
 
 
 class CannotCapture(ValueError):
@@ -109,18 +111,21 @@ def essence(spec: RunSpec) -> RunSpec:
 
 
 def key_of(spec: RunSpec) -> str:
-    """Names the folder. Another one when the torch, a model file or the kept form is another."""
+    """Names the folder: another one when torch, torchvision, timm, a model file or the form is."""
     spec = essence(spec)
-    try:
-        torch = metadata.version("torch")
-    except metadata.PackageNotFoundError:
-        torch = ""
-    facts = [spec.to_json(), torch, str(FORM)]
+    facts = [spec.to_json(), *map(_version, ("torch", "torchvision", "timm")), str(FORM)]
     kind, _, name = spec.workload.model.partition(":")
     if kind == "file" or name.endswith(".py"):
         with contextlib.suppress(OSError):
             facts.append(hashlib.sha256((models_dir() / name).read_bytes()).hexdigest())
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def folder_of(key: str) -> Path:
@@ -214,7 +219,7 @@ def state(spec: RunSpec) -> State | None:
     folder = folder_of(key_of(spec))
     if not folder.is_dir():
         return None
-    descriptor = locked(folder / "lock")
+    descriptor = locked(folder / "lock", shared=True)  # two that look see no capture in each other
     if descriptor is not None:
         os.close(descriptor)
         return None
@@ -281,14 +286,19 @@ class _Teller:
     def __call__(self, part: PartName, phase: str) -> None:
         since = self.since.setdefault(part, time.time())
         now = State(part=part, phase=phase, since=since, pid=os.getpid(), created=self.created)
-        capture_part.write(self.file, now.to_json())
+        whole_file.write(self.file, now.to_json())
         if self.watch:
             self.watch(part, phase)
 
 
 @contextlib.contextmanager
 def _only_one(key: str) -> Iterator[None]:
-    descriptor = locked(folder_of(key) / "lock") if folder_of(key).is_dir() else None
+    descriptor, deadline = None, time.monotonic() + LOOK_SECONDS
+    while folder_of(key).is_dir():
+        descriptor = locked(folder_of(key) / "lock")
+        if descriptor is not None or time.monotonic() > deadline:
+            break
+        time.sleep(0.02)
     if descriptor is None:
         raise CaptureBusy(f"capture {key} is being taken already, or there is none")
     try:

@@ -2,13 +2,15 @@
 
 Pure. A kernel fuses operators of several modules, and a module's operators may lie in several
 kernels. A module's compiled seconds are therefore an estimate, by the number of operators, whose
-sums are those that were measured. Eager's seconds are shared out to nobody: they stand beside the
-kernels that compute the same modules, all of them together.
+sums are those that were measured. Graphs of equal code run one generated module, whose seconds
+they have in equal parts. Eager's seconds are shared out to nobody: they stand beside the kernels
+that compute the same modules, all of them together.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
@@ -18,10 +20,14 @@ from bench_core.spec import Frozen
 
 Side = tuple[int, Part]  # a generated module: Dynamo's graph, and its forward or backward
 Place = tuple[str, Part]  # a module of the model in one direction
+GRAPHS_NUMBER = re.compile(r"^# AOT ID: .*\n", re.MULTILINE)
 
 
 class CallCost(Frozen):
-    """Seconds of a steady step in one line of a generated module, known by its text's sha256."""
+    """Seconds of a steady step in one line of a generated module, known by `sha256_of` its text.
+
+    Those of all generated modules with this text.
+    """
 
     sha256: str
     line: int
@@ -29,7 +35,8 @@ class CallCost(Frozen):
 
 
 def sha256_of(text: str) -> str:
-    return hashlib.sha256(text.strip().encode()).hexdigest()
+    """Of the text without the graph's number, as measuring/generated_code.py has it."""
+    return hashlib.sha256(GRAPHS_NUMBER.sub("", text).strip().encode()).hexdigest()
 
 
 def shared_out(
@@ -44,9 +51,13 @@ def shared_out(
     `nodes` are those of after_passes, `texts` the generated modules as the graphs part kept them.
     A module that was generated otherwise the second time leaves its kernels without seconds.
     """
-    sides = {sha256_of(text): side for side, text in texts.items()}
+    sides: dict[str, list[Side]] = defaultdict(list)
+    for side, text in texts.items():
+        sides[sha256_of(text)].append(side)
     by_line = {
-        (*sides[call.sha256], call.line): call.seconds for call in calls if call.sha256 in sides
+        (*side, call.line): call.seconds / len(sides[call.sha256])
+        for call in calls
+        for side in sides.get(call.sha256, ())
     }
     timed = [
         kernel.changed(
@@ -60,13 +71,13 @@ def shared_out(
         for kernel in kernels
     ]
     weights = [_operators_of(kernel, timed, nodes) for kernel in timed]
-    seconds_in: dict[Place, float] = defaultdict(float)
+    seconds_in: dict[tuple[str, Part, int], list[float | None]] = defaultdict(list)
     for kernel, weight in zip(timed, weights, strict=True):
         # What holds no operator of its own copies tensors for others: time without a counterpart.
         shares = weight or dict.fromkeys(kernel.modules[-1:] or ("",), 1)
         for module, count in shares.items():
-            seconds_in[module, kernel.part] += (
-                (kernel.seconds or 0.0) * count / sum(shares.values())
+            seconds_in[module, kernel.part, kernel.number].append(
+                None if kernel.seconds is None else kernel.seconds * count / sum(shares.values())
             )
     eager = {(one.module, one.part): one.eager_seconds for one in cost.modules}
     places = [
@@ -86,10 +97,17 @@ def shared_out(
         ModuleCost(
             module=module,
             part=part,
-            seconds=seconds_in.get((module, part), 0.0),
+            number=number,
+            seconds=None if None in spent else sum(filter(None, spent)),
             eager_seconds=eager.get((module, part)),
         )
-        for module, part in dict.fromkeys([*seconds_in, *eager])
+        for (module, part, number), spent in seconds_in.items()
+    ]
+    in_kernels = {place[:2] for place in seconds_in}
+    modules += [
+        ModuleCost(module=module, part=part, eager_seconds=spent)
+        for (module, part), spent in eager.items()
+        if (module, part) not in in_kernels
     ]
     return cost.changed(modules=tuple(modules)), with_eager
 

@@ -1,7 +1,9 @@
 """Seconds of a step by node of a graph, from those of the kernels. Pure; estimates.
 
-A kernel's time is shared out evenly among the nodes that it was made from: what is measured is the
-kernel. Boxes of a picture sum these up, and a sum over all nodes is the kernels' sum.
+A kernel's time is shared out evenly among those of the graph's nodes that it was made from: what is
+measured is the kernel. Boxes of a picture sum these up. A sum over all nodes is that of the graph's
+kernels, but for those that nothing in the graph stands for: the nodes that a kernel was made from
+are after_passes', and an earlier graph has not all of them; Dynamo's has the modules only.
 """
 
 from __future__ import annotations
@@ -32,11 +34,15 @@ def node_seconds(graph: Graph, kernels: Sequence[Kernel], cost: Cost | None) -> 
             fused = _shared([(kernel.nodes, kernel.seconds or 0.0) for kernel in own])
             return _shared([(members[group], spent) for group, spent in fused.items()])
         case "dynamo":
-            return _by_module(graph, cost) if graph.number == 0 else {}
+            return _by_module(graph, cost)
         case _:
             names = {node.name for node in graph.nodes}
-            found = _shared([(kernel.origins, kernel.seconds or 0.0) for kernel in own])
-            return {name: spent for name, spent in found.items() if name in names}
+            return _shared(
+                [
+                    ([name for name in kernel.origins if name in names], kernel.seconds or 0.0)
+                    for kernel in own
+                ]
+            )
 
 
 def _shared(parts: Sequence[tuple[Sequence[str], float]]) -> dict[str, float]:
@@ -52,7 +58,8 @@ def _by_module(graph: Graph, cost: Cost | None) -> dict[str, float]:
     operators = Counter(node.module for node in graph.nodes if node.is_operator)
     spent: dict[str, float] = defaultdict(float)
     for one in cost.modules if cost else ():
-        spent[one.module] += one.seconds
+        if one.number == graph.number:
+            spent[one.module] += one.seconds or 0.0
     return {
         node.name: spent[node.module] / operators[node.module]
         for node in graph.nodes

@@ -16,7 +16,7 @@ from bench_core.spec import SpecError
 from pages.parts import compiler_choice as choice
 from pages.parts import compiler_kernels, compiler_phases, compiler_pictures, compiler_taking
 from pages.parts.compiler_changes import changes_card
-from pages.parts.compiler_words import absences, answer
+from pages.parts.compiler_words import absences, answer, disturbance
 from pages.parts.text import plain
 from pages.parts.when import reader_zone, when_text
 
@@ -58,8 +58,8 @@ if capture.torch and choice.release(capture.torch) != choice.torch_here():
         f":yellow[:material/warning:] Captured with torch {plain(capture.torch)}; here is "
         f"{plain(choice.torch_here() or 'none')}."
     )
-for absence in absences(capture):
-    st.markdown(f":yellow[:material/warning:] {plain(absence)}")
+for sentence in filter(None, (disturbance(capture), *absences(capture))):
+    st.markdown(f":yellow[:material/warning:] {plain(sentence)}")
 
 tab = compiler_pictures.stage_switch(capture)
 heaviest = partial(compiler_kernels.heaviest, capture, kernels)

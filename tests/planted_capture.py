@@ -294,12 +294,18 @@ def plant_capture(
         )
         fields["cost"] = Cost(
             steps=5,
-            watched_seconds=extern + loops + 0.012,
-            eager_watched_seconds=extern + 2 * loops + 0.012,
+            step_seconds=extern + loops + 0.012,
+            eager_step_seconds=extern + 2 * loops + 0.012,
             kernel_seconds=loops,
             extern_seconds=extern,
             modules=tuple(
-                ModuleCost(module=f"layer.{one}.bn", part=part, seconds=0.001, eager_seconds=0.002)
+                ModuleCost(
+                    module=f"layer.{one}.bn",
+                    part=part,
+                    number=0,
+                    seconds=0.001,
+                    eager_seconds=0.002,
+                )
                 for one in range(blocks)
                 for part in parts
             ),

@@ -5,7 +5,7 @@ import pytest
 from bench_core import capture_changes, captures
 from bench_core.capture_changes import asked_otherwise, changes, code_diff, computes, fusions
 from bench_core.captured import Kernel
-from bench_core.spec import Variant
+from bench_core.spec import Measurement, Variant
 from tests.planted_capture import BREAK, capture_spec, plant_capture
 
 
@@ -53,6 +53,10 @@ def test_what_was_asked_for_differently_is_named():
         f"torch {first.torch}, then 2.15.0",
     ]
     assert asked_otherwise(first, first) == []
+    seeded = first.spec.changed(measurement=Measurement(weights="random", seed=7))
+    third = plant_capture(seeded)
+    assert asked_otherwise(first, third) == ["seed 0, then 7"]
+    assert "seed 7" in third.title and third.title != first.title
 
 
 def test_kernels_are_told_apart_by_what_they_compute_not_by_their_number():

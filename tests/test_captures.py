@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +19,10 @@ import pytest
 from click.testing import CliRunner
 
 from bench_core import capture_part, captures, graph_files, kernel_costs
-from bench_core.captured import Capture, Cost, Kernel, ModuleCost
+from bench_core.captured import Capture, Cost, Kernel, ModuleCost, Timeline
 from bench_core.cli import main
 from bench_core.events import Failed
+from bench_core.file_lock import locked
 from bench_core.graph import STAGES, Graph, Node
 from bench_core.spec import Measurement, RunSpec, Variant, Workload
 
@@ -161,13 +166,61 @@ def test_a_part_that_failed_keeps_what_it_reached() -> None:
     assert [file.stage for file in capture.graphs] == ["dynamo"] and capture.parts == ("graphs",)
 
 
-def test_a_line_that_is_none_of_ours_is_a_failure_and_no_crash() -> None:
+def test_a_line_that_is_none_of_ours_lands_in_the_log_and_fails_nothing() -> None:
     spec = captures.essence(a_spec())
     captures.folder_of("key").mkdir(parents=True)
     heard = capture_part._Taken(Capture(key="key", spec=spec), "graphs", captures.folder_of("key"))
-    for line in (b"hello\n", b"3\n", b"{}\n"):
+    foreign = (b"hello\n", b"3\n", b"{}\n", b"\xff\n")
+    for line in foreign:
         heard.note(line)
-    assert "hello" in heard.keep(1.0).failures["graphs"].reason
+    capture = heard.keep(1.0)
+    assert capture.failures == {}
+    assert (captures.folder_of("key") / "log.txt").read_bytes() == b"".join(foreign)
+
+
+def test_new_graphs_begin_anew_and_later_parts_add_to_them() -> None:
+    """What was absent or timed before is of the graphs that are gone."""
+    before = kept(lines_of_sin())
+    failed = Failed(failure="error", reason="no room", phase="")
+    timeline = Timeline(cache="cold", first_call_seconds=1.0)
+    before = before.changed(
+        parts=("graphs", "cost", "warm"), failures={"graphs": failed, "warm": failed},
+        cost=Cost(
+            steps=5, step_seconds=1, eager_step_seconds=1, kernel_seconds=1, extern_seconds=0
+        ),
+        timelines=(timeline,),
+    )  # fmt: skip
+    folder = captures.folder_of(before.key)
+    again = capture_part._Taken(before, "graphs", folder).keep(1.0)
+    assert (again.missing, again.failures, again.cost, again.timelines) == ((), {}, None, ())
+    assert captures.left(again) == ["cost", "warm"]
+    assert capture_part._Taken(before, "cost", folder).keep(1.0).missing == before.missing
+
+
+def test_a_part_that_talks_without_end_ends_at_its_deadline() -> None:
+    talking = [sys.executable, "-c", "while True: print('{}')"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(talking, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+    try:
+        with pytest.raises(TimeoutError):
+            began = time.monotonic()
+            for _ in capture_part._lines(process, "", began + 0.5):
+                assert time.monotonic() < began + 20, "the deadline was not looked at"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("package", ["torchvision", "timm"])
+def test_another_version_of_what_makes_models_is_captured_anew(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = captures.key_of(a_spec())
+    installed = tmp_path / "site" / f"{package}-99.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 99.0\n")
+    monkeypatch.syspath_prepend(installed.parent)
+    assert captures.key_of(a_spec()) != before
 
 
 def test_a_capture_of_an_older_form_counts_as_none() -> None:
@@ -246,9 +299,9 @@ def test_time_is_shared_out_and_eagers_stands_beside_whole_modules_only() -> Non
     ]
     eager = {"bn": 6.0, "relu": 1.0, "conv": 9.0}
     cost = Cost(
-        steps=5, watched_seconds=1, eager_watched_seconds=1, kernel_seconds=7, extern_seconds=10,
+        steps=5, step_seconds=1, eager_step_seconds=1, kernel_seconds=7, extern_seconds=10,
         modules=tuple(
-            ModuleCost(module=name, part="forward", seconds=0, eager_seconds=spent)
+            ModuleCost(module=name, part="forward", eager_seconds=spent)
             for name, spent in eager.items()
         ),
     )  # fmt: skip
@@ -263,11 +316,41 @@ def test_time_is_shared_out_and_eagers_stands_beside_whole_modules_only() -> Non
         "bn": 2.0, "relu": 1.0, "conv": 14.0,
     }  # fmt: skip
     other = {side: "generated otherwise"}
-    _, unknown = kernel_costs.shared_out(cost, timed, calls, {side: nodes}, other)
+    cold, unknown = kernel_costs.shared_out(cost, timed, calls, {side: nodes}, other)
+    assert [one.seconds for one in cold.modules] == [None] * 3, "not measured is no zero"
     assert [kernel.seconds for kernel in unknown] == [None] * 4
     assert [kernel.eager_seconds for kernel in unknown] == [None] * 4
-    _, part = kernel_costs.shared_out(cost, kernels, calls[1:], {side: nodes}, {side: text})
+    some, part = kernel_costs.shared_out(cost, kernels, calls[1:], {side: nodes}, {side: text})
     assert [kernel.eager_seconds for kernel in part] == [None, None, 9.0, None]
+    assert {one.module: one.seconds for one in some.modules} == {
+        "bn": None, "relu": None, "conv": 14.0,
+    }  # fmt: skip
+
+
+def test_equal_graphs_have_equal_parts_of_the_one_module_that_runs() -> None:
+    """Inductor finds the second one's code in its cache: both run what was made for the first."""
+    texts: dict[kernel_costs.Side, str] = {
+        (number, "forward"): f"# AOT ID: ['{number}_inference']\nk0 = 1\n" for number in (0, 1)
+    }
+    fields = {"part": "forward", "file": "", "name": "k0", "kind": "C++", "calls": (2,)}
+    kernels = [
+        Kernel(number=number, first_line=2, last_line=2, origins=("a",), **fields)
+        for number in (0, 1)
+    ]
+    nodes: dict[kernel_costs.Side, list[Node]] = {
+        (number, "forward"): [Node(name="a", op="call_function", module=f"block.{number}")]
+        for number in (0, 1)
+    }
+    sha256 = kernel_costs.sha256_of(texts[0, "forward"])
+    calls = [kernel_costs.CallCost(sha256=sha256, line=2, seconds=6.0)]
+    cost = Cost(
+        steps=5, step_seconds=9, eager_step_seconds=9, kernel_seconds=6, extern_seconds=0
+    )  # fmt: skip
+    shared, timed = kernel_costs.shared_out(cost, kernels, calls, nodes, texts)
+    assert [kernel.seconds for kernel in timed] == [3.0, 3.0]
+    assert [(one.module, one.number, one.seconds) for one in shared.modules] == [
+        ("block.0", 0, 3.0), ("block.1", 1, 3.0),
+    ]  # fmt: skip
 
 
 def test_a_graph_counts_operators_by_module() -> None:
@@ -311,6 +394,17 @@ def test_the_caches_of_a_killed_capture_go_with_the_next_one_that_is_taken(folde
         captures._remove_remains()
     assert {path.name for path in caches.glob("capture-*")} == {"capture-being-taken"}
     assert captures.stored() == []
+
+
+def test_whoever_looks_at_a_capture_holds_up_nobody() -> None:
+    captures.folder_of("key").mkdir(parents=True)
+    lock = captures.folder_of("key") / "lock"
+    one, other = locked(lock, shared=True), locked(lock, shared=True)
+    assert one is not None and other is not None, "two may look at a time"
+    os.close(other)
+    threading.Timer(0.2, os.close, (one,)).start()
+    with captures._only_one("key"):
+        assert locked(lock, shared=True) is None
 
 
 def wait(happened: Callable[[], bool], seconds: float = 60) -> None:

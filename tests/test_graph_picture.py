@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core import captures, graph_picture
-from bench_core.captured import Frame
+from bench_core.captured import Cost, Frame, Kernel, ModuleCost
 from bench_core.graph import Graph, Node
 from bench_core.graph_dot import dot
 from bench_core.graph_layout import GAP_X, Size, layout
@@ -95,7 +95,7 @@ def test_time_darkens_and_stands_in_the_label(capture):
         opened={"layer.19"},
         color="time",
         seconds=seconds,
-        step_seconds=capture.cost.watched_seconds,
+        step_seconds=capture.cost.step_seconds,
     )
     fills = {box.name: box.fill for box in shown.boxes}
     palest, darkest = (look[0] for _, look in (SHADES[0], SHADES[-1]))
@@ -112,6 +112,34 @@ def test_every_stage_has_the_kernels_seconds(capture, stage):
     assert seconds and all(value > 0 for value in seconds.values())
     assert set(seconds) <= {node.name for node in graph.nodes}
     assert node_seconds(graph, (), None) == {}
+
+
+def test_a_kernels_time_is_shared_among_the_nodes_that_the_graph_has():
+    """`copy` came after this graph: its share goes to what the kernel computes here."""
+    graph = Graph(stage="joint", nodes=(Node(name="sin", op="call_function"),))
+    fields = {"number": 0, "part": "forward", "kind": "C++", "file": "", "first_line": 1}
+    kernels = [
+        Kernel(name="k", last_line=1, origins=origins, seconds=4.0, **fields)
+        for origins in (("sin", "copy"), ("copy",))
+    ]
+    assert node_seconds(graph, kernels, None) == {"sin": 4.0}
+
+
+def test_a_module_that_a_break_divides_has_in_each_graph_its_own_time():
+    nodes = (Node(name="add", op="call_function", module="block"),)
+    cost = Cost(
+        steps=5, step_seconds=9, eager_step_seconds=9, kernel_seconds=5, extern_seconds=0,
+        modules=tuple(
+            ModuleCost(module="block", part=part, number=number, seconds=seconds)
+            for part, number, seconds in (
+                ("forward", 0, 1.0), ("forward", 1, 3.0), ("backward", 1, 2.0),
+                ("backward", 0, None),
+            )
+        ),
+    )  # fmt: skip
+    for number, seconds in ((0, 1.0), (1, 5.0)):
+        graph = Graph(stage="dynamo", number=number, nodes=nodes)
+        assert node_seconds(graph, (), cost) == {"add": seconds}
 
 
 def test_more_boxes_than_there_is_room_for_are_left_out_with_a_sentence(capture, monkeypatch):

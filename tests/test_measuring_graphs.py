@@ -15,14 +15,16 @@ import pytest
 
 pytest.importorskip("torch")
 
-from bench_core import captures  # noqa: E402
-from bench_core.captured import Capture  # noqa: E402
+from bench_core import captures, kernel_costs  # noqa: E402
+from bench_core.captured import FX_DRAWING, Capture  # noqa: E402
 from bench_core.graph import STAGES  # noqa: E402
-from bench_core.measuring import generated_code, graph_stages, private_names  # noqa: E402
+from bench_core.measuring import generated_code, graph_stages, graphs, private_names  # noqa: E402
 from bench_core.spec import RunSpec, Variant, Workload  # noqa: E402
 from tests.measuring_child import write_model  # noqa: E402
 
 BREAKS = """
+    import os
+
     import torch
 
     class Net(torch.nn.Module):
@@ -37,6 +39,8 @@ BREAKS = """
             return self.second(x)
 
     def build_model():
+        print("a model prints")
+        os.write(1, b"and writes to descriptor 1\\n")
         return Net()
 
     def make_batch(batch_size):
@@ -228,7 +232,7 @@ def test_a_graph_break_shows_two_graphs_the_line_and_the_reason(taken: Taken) ->
     assert [frame.number for frame in capture.frames] == [0, 1]
     [broken] = capture.frames[0].breaks
     assert capture.frames[1].breaks == () and capture.graph_breaks == 1
-    assert broken.place == "breaks.py:11" and broken.line == "if x.sum() > 0:"
+    assert broken.place == "breaks.py:13" and broken.line == "if x.sum() > 0:"
     assert broken.reason.startswith("Data-dependent branching")
     assert capture.frames[1].function.startswith("torch_dynamo_resume_in_forward")
     assert len(capture.at("after_fusion", "backward")) == 2
@@ -237,18 +241,25 @@ def test_a_graph_break_shows_two_graphs_the_line_and_the_reason(taken: Taken) ->
 def test_other_ways_say_why_they_do_not_take_what_dynamo_takes(taken: Taken) -> None:
     ways = {way.way: way for way in taken(a_spec("file:breaks.py", "train")).alternatives}
     dynamo = ways.pop("TorchDynamo")
-    assert dynamo.captured and dynamo.graphs == 2 and dynamo.place == "breaks.py:11"
+    assert dynamo.captured and dynamo.graphs == 2 and dynamo.place == "breaks.py:13"
     assert {way: found.captured for way, found in ways.items()} == {
         "torch.jit.script": False,
         "torch.jit.trace": False,
         "torch.fx.symbolic_trace": False,
         "torch.export": False,
     }
-    assert ways["torch.jit.script"].reason and ways["torch.jit.script"].place == "breaks.py:12"
+    assert ways["torch.jit.script"].reason and ways["torch.jit.script"].place == "breaks.py:14"
     assert ways["torch.fx.symbolic_trace"].reason.startswith("TraceError")
     assert ways["torch.jit.trace"].reason.startswith("traced path only")
     for way in ("torch.jit.trace", "torch.fx.symbolic_trace", "torch.export"):
-        assert ways[way].place == "breaks.py:11"
+        assert ways[way].place == "breaks.py:13"
+
+
+def test_what_a_model_prints_is_in_the_log_and_fails_nothing(taken: Taken) -> None:
+    capture = taken(a_spec("file:breaks.py", "train"))
+    assert capture.failures == {}
+    log = captures.read_file(capture, "log.txt")
+    assert "a model prints" in log and "and writes to descriptor 1" in log
 
 
 def test_without_a_compiler_what_was_reached_is_kept_and_the_reason_named(
@@ -289,6 +300,21 @@ def test_a_capture_leaves_the_caches_of_others_alone(taken: Taken, folders: dict
     assert not Path(folders["TORCHINDUCTOR_CACHE_DIR"]).exists()
     assert {path.name for path in Path(folders["BENCH_CACHES"]).iterdir()} == {"captures"}
     assert not Path(folders["BENCH_DATA"], "bench.db").exists()
+
+
+def test_a_drawing_that_torch_fx_cannot_make_is_missing_by_the_name_that_the_page_knows() -> None:
+    pytest.importorskip("pydot")
+    told: list[dict[str, object]] = []
+    stages = graphs.Stages(a_spec("small_cnn"), lambda _, fields: told.append(fields))
+    assert stages._drawing("no module") == ""
+    assert [one["what"] for one in told] == [FX_DRAWING]
+
+
+def test_both_processes_know_code_by_the_same_name_whatever_its_graphs_number() -> None:
+    texts = [f"# AOT ID: ['{number}_inference']\nimport torch\n" for number in (0, 1)]
+    names = {generated_code.sha256_of(text) for text in texts}
+    assert names == {kernel_costs.sha256_of(text) for text in texts} and len(names) == 1
+    assert generated_code.sha256_of("import math\n") not in names
 
 
 @pytest.mark.parametrize("key", private_names.TABLE)

@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from bench_core import captures
-from bench_core.captured import Capture, Missing
+from bench_core.captured import FX_DRAWING, Capture, Missing
 from bench_core.events import Failed
 from bench_core.file_lock import locked
 from bench_core.spec import Variant
@@ -136,13 +136,25 @@ def test_the_answer_is_the_title_and_its_sentence_stands_alone():
     )
     assert "One graph, no breaks." in said(at)
     assert "Calls of libraries (mostly convolution" in said(at)
-    # 24.6 ms of 42.6 ms watched are calls of libraries, of 48.6 ms in eager mode.
-    assert "58 % of the step is in them, so at most about 2.0× is possible." in said(at)
+    # 24.6 ms of a step's 42.6 ms are calls of libraries; eager's takes 48.6 ms.
+    assert (
+        "58 % of the step is in them, so about 2.0× is the most to expect: an estimate from "
+        "profiled steps."
+    ) in said(at)
+    assert "other programs" not in said(at)
+
+
+def test_steps_that_were_timed_beside_other_programs_say_so():
+    capture = plant_capture()
+    loud = plant_capture(cost=capture.cost.changed(foreign_cpu_share=0.4))
+    assert "other programs used 40 % of the CPU: take it again on a quiet machine" in said(
+        shown(loud)
+    )
 
 
 def test_without_a_cost_there_is_no_ceiling_and_a_button_that_measures_it():
     at = shown(plant_capture(timed=False))
-    assert "is possible" not in said(at)
+    assert "the most to expect" not in said(at)
     assert "their time was not measured" in said(at)
     assert "Measure what they cost and the start from a warm cache" in labels(at)
 
@@ -330,11 +342,11 @@ def test_torch_fxs_own_picture_is_drawn_when_opened_and_a_large_one_is_a_downloa
     drawing = "digraph graph {\nrankdir=TB;\na -> b;\n}\n"
     (captures.folder_of(capture.key) / "graphs" / "fx.dot").write_text(drawing)
 
-    def opened_with(**fields: object) -> AppTest:
+    def opened_with(missing: tuple[Missing, ...] = (), **fields: object) -> AppTest:
         graphs = tuple(
             file.changed(**fields) if file.stage == "dynamo" else file for file in capture.graphs
         )
-        changed = capture.changed(graphs=graphs)
+        changed = capture.changed(graphs=graphs, missing=missing)
         (captures.folder_of(capture.key) / "capture.json").write_text(changed.to_json())
         at = shown(capture, stage="dynamo")
         assert not at.get("graphviz_chart"), "it is drawn when it is opened"
@@ -347,6 +359,10 @@ def test_torch_fxs_own_picture_is_drawn_when_opened_and_a_large_one_is_a_downloa
     assert not at.get("graphviz_chart") and "5 000 nodes are too many" in said(at)
     assert "FxGraphDrawer's DOT" in [one.label for one in at.get("download_button")]
     assert "it needs the package pydot" in said(opened_with(drawing=""))
+    raised = Missing(what=FX_DRAWING, reason="TypeError: no such label")
+    told = said(opened_with((raised,), drawing=""))
+    assert "FxGraphDrawer drew nothing: TypeError: no such label." in told
+    assert "pydot" not in told
 
 
 def test_a_capture_of_which_nothing_was_reached_still_opens():

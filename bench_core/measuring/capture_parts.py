@@ -13,7 +13,13 @@ from typing import Any, cast
 import torch
 
 from bench_core.events import Event, Phase
-from bench_core.measuring import capture_alternatives, compile_timeline, graphs, step_costs
+from bench_core.measuring import (
+    capture_alternatives,
+    compile_timeline,
+    graphs,
+    machine_load,
+    step_costs,
+)
 from bench_core.measuring.capture_subject import Subject
 from bench_core.measuring.event_stream import EventStream
 from bench_core.measuring.variants import EXECUTIONS
@@ -57,12 +63,16 @@ def take_cost(spec: RunSpec, stream: EventStream) -> None:
     step = _first_calls(subject, tell, "cold")
     _enter(stream, "profiling steady steps")
     device = subject.device
+    cpu_before = machine_load.cpu_use()
+    seconds = step_costs.unwatched_seconds(step, device)
     with step_costs.marked_code() as generated:
-        watched = step_costs.watch(step, device)
+        watched = step_costs.watch(step, device, seconds)
     eager = subject.step_with(_in_eager(subject))
     eager()
+    eager_seconds = step_costs.unwatched_seconds(eager, device)
     with step_costs.marked_modules(subject.model):
-        eager_watched = step_costs.watch(eager, device)
+        eager_watched = step_costs.watch(eager, device, eager_seconds)
+    foreign = machine_load.foreign_cpu_share(cpu_before, machine_load.cpu_use())
     calls = step_costs.call_seconds(watched, device)
     extern = {(one.sha256, call.line) for one in generated for call in one.calls if call.extern}
     extern_seconds = sum(seconds for key, seconds in calls.items() if key in extern)
@@ -71,10 +81,11 @@ def take_cost(spec: RunSpec, stream: EventStream) -> None:
         "cost",
         {
             "steps": step_costs.STEPS,
-            "watched_seconds": watched.seconds,
-            "eager_watched_seconds": eager_watched.seconds,
+            "step_seconds": watched.seconds,
+            "eager_step_seconds": eager_watched.seconds,
             "kernel_seconds": kernel_seconds,
             "extern_seconds": extern_seconds,
+            "foreign_cpu_share": foreign,
             "modules": step_costs.module_seconds(eager_watched, device),
             "trace": step_costs.keep_trace(watched, "trace.json.gz"),
             "calls": [

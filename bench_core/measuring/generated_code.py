@@ -6,6 +6,7 @@ Read from the text rather than from the compiler, so that what is counted is wha
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 from collections.abc import Iterator
 from types import CodeType
@@ -17,6 +18,7 @@ KINDS = {"cpp_pybinding": "C++", "cpp": "C++", "triton": "Triton", "cpp_pybindin
 # Of torch.ops, but no work: memory that is divided or looked at otherwise.
 NO_WORK = ("inductor._alloc_from_pool", "inductor._reinterpret_tensor")
 RECORD = "_bench_core_record"
+GRAPHS_NUMBER = re.compile(r"^# AOT ID: .*\n", re.MULTILINE)
 
 
 class Definition(NamedTuple):
@@ -38,6 +40,11 @@ class Call(NamedTuple):
 class Parsed(NamedTuple):
     definitions: tuple[Definition, ...]
     calls: tuple[Call, ...]
+
+
+def sha256_of(text: str) -> str:
+    """Equal graphs have equal code but for their number; TorchInductor runs one module for all."""
+    return hashlib.sha256(GRAPHS_NUMBER.sub("", text).strip().encode()).hexdigest()
 
 
 def parse(text: str) -> Parsed:

@@ -2,13 +2,13 @@
 
 The generated modules are the ones that run anyway: around each call they make stands a mark for the
 profiler. In eager mode hooks mark the modules, and a backward operator belongs to the module whose
-forward made it (torch's sequence numbers).
+forward made it (torch's sequence numbers). Both slow a step down, so a step is timed without them
+first, and what they find is scaled to it: estimates.
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 import shutil
 import tempfile
@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import median
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from bench_core.measuring import generated_code, private_names
 from bench_core.measuring.graph_stages import Fields
+from bench_core.measuring.machine_load import SHORTEST_SECONDS
 
 STEPS = 5
 MARK, MODULE, STEADY = "bench_core:", "module:", "steady steps"
@@ -33,8 +35,16 @@ Step = Callable[[], Any]
 
 
 class Watched(NamedTuple):
+    """Profiled steps. `seconds` are one's without profiler and marks, `watched_seconds` with."""
+
     profiler: profile
-    seconds: float  # of one step
+    seconds: float
+    watched_seconds: float
+
+    @property
+    def scale(self) -> float:
+        """From microseconds of all watched steps to seconds of an unwatched one."""
+        return self.seconds / self.watched_seconds / STEPS / 1e6
 
 
 class Generated(NamedTuple):
@@ -44,7 +54,20 @@ class Generated(NamedTuple):
     calls: tuple[generated_code.Call, ...]
 
 
-def watch(step: Step, device: torch.device) -> Watched:
+def unwatched_seconds(step: Step, device: torch.device) -> float:
+    """Of one step: the median of a few, of short ones of more."""
+    spent: list[float] = []
+    while len(spent) < STEPS or sum(spent) < SHORTEST_SECONDS:
+        _wait(device)
+        began = time.perf_counter()
+        step()
+        _wait(device)
+        spent.append(time.perf_counter() - began)
+    return median(spent)
+
+
+def watch(step: Step, device: torch.device, seconds: float) -> Watched:
+    """Profile it. `seconds` are those of a step that is not watched."""
     activities = [ProfilerActivity.CPU]
     if device.type == "cuda":
         activities.append(ProfilerActivity.CUDA)
@@ -57,12 +80,12 @@ def watch(step: Step, device: torch.device) -> Watched:
             for _ in range(STEPS):
                 step()
             _wait(device)
-            seconds = time.perf_counter() - began
-    return Watched(profiler, seconds / STEPS)
+            watched_seconds = time.perf_counter() - began
+    return Watched(profiler, seconds, watched_seconds / STEPS)
 
 
 def _steady_events(watched: Watched) -> list[Any]:
-    """What the CPU did in the steps that `watched.seconds` is of: none of the first step's."""
+    """What the CPU did in the steps that were timed: none of the first step's."""
     events = [
         event
         for event in watched.profiler.events()
@@ -94,7 +117,7 @@ def marked_code() -> Iterator[list[Generated]]:
                 continue
             if not calls:
                 continue
-            sha256 = hashlib.sha256(text.strip().encode()).hexdigest()
+            sha256 = generated_code.sha256_of(text)
             setattr(module, generated_code.RECORD, _recorder(sha256))
             for function in _functions(module, codes):
                 stack.callback(setattr, function, "__code__", function.__code__)
@@ -123,7 +146,7 @@ def call_seconds(watched: Watched, device: torch.device) -> dict[tuple[str, int]
     for event in _steady_events(watched):
         if event.name.startswith(MARK):
             _, sha256, line = event.name.split(":")
-            seconds[sha256, int(line)] += _total(event, device) / 1e6 / STEPS
+            seconds[sha256, int(line)] += _total(event, device) * watched.scale
     return dict(seconds)
 
 
@@ -173,9 +196,9 @@ def module_seconds(watched: Watched, device: torch.device) -> list[Fields]:
         if module is None:
             module, part = made_in.get(_backward_of(event)), "backward"
         if module is not None:
-            seconds[module, part] += getattr(event, own) / 1e6 / STEPS
+            seconds[module, part] += getattr(event, own) * watched.scale
     return [
-        {"module": module, "part": part, "seconds": 0.0, "eager_seconds": spent}
+        {"module": module, "part": part, "eager_seconds": spent}
         for (module, part), spent in seconds.items()
     ]
 

@@ -10,8 +10,9 @@ from functools import partial
 import streamlit as st
 
 from bench_core import captures
-from bench_core.captured import Capture, GraphFile
+from bench_core.captured import FX_DRAWING, Capture, GraphFile
 from bench_core.units import counted
+from pages.parts.text import plain
 
 DRAWN = ("dynamo", "after_passes")  # the stages that a capture has such a picture of
 MOST_NODES = 120
@@ -26,9 +27,12 @@ def fx_drawing(capture: Capture, file: GraphFile, name: str) -> None:
         return
     with opened:
         if not file.drawing:
+            raised = [one.reason for one in capture.missing if one.what == FX_DRAWING]
             st.caption(
-                "FxGraphDrawer was not there when this was captured: it needs the package pydot. "
-                "Install it (pip install pydot) and capture again."
+                f"FxGraphDrawer drew nothing: {plain('; '.join(raised))}."
+                if raised
+                else "FxGraphDrawer was not there when this was captured: it needs the package "
+                "pydot. Install it (pip install pydot) and capture again."
             )
             return
         if file.nodes <= MOST_NODES:

@@ -11,7 +11,8 @@ import streamlit as st
 from bench_core import captures
 from bench_core.capture_changes import computes
 from bench_core.captured import Capture, CodeFile, Kernel
-from bench_core.graph_picture import cut, short_operator
+from bench_core.graph import short_operator
+from bench_core.graph_picture import cut
 from bench_core.units import counted, seconds_text
 from pages.parts.compiler_words import eager_text
 from pages.parts.in_address import from_address, put_into_address
@@ -26,16 +27,17 @@ state = st.session_state
 def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
     """The ten that take most of the step; a click on a row shows its code below."""
     timed = [kernel for kernel in kernels if kernel.seconds is not None]
-    whole = capture.cost.watched_seconds if capture.cost else 0.0
+    whole = capture.cost.step_seconds if capture.cost else 0.0
     step = "step" if capture.spec.workload.task == "train" else "call"
     if timed and whole:
         rows = sorted(timed, key=lambda kernel: -(kernel.seconds or 0.0))[:HEAVIEST]
         share = sum(kernel.seconds or 0.0 for kernel in rows) / whole
         st.markdown(
             f"**The heaviest kernels** :gray[{100 * share:.0f}\u00a0% of the {step}]",
-            help=f"Seconds of a steady {step}, all calls of the kernel together. Eager's time is "
+            help=f"Seconds of a steady {step}, all calls of the kernel together: its share of "
+            f"profiled {step}s, of the time that one takes without a profiler. Eager's time is "
             "that of whole modules in the same direction, so it stands beside all kernels that "
-            "compute them.",
+            "compute them. Both are estimates.",
         )
     else:
         rows = sorted(kernels, key=lambda kernel: -len(kernel.origins))[:HEAVIEST]

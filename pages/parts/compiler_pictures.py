@@ -193,7 +193,7 @@ class Drawn(NamedTuple):
 def _drawn(capture: Capture, kernels: Sequence[Kernel], color: Color, file: GraphFile) -> Drawn:
     graph = captures.read_graph(capture, file)
     seconds = node_seconds(graph, kernels, capture.cost)
-    whole = capture.cost.watched_seconds if capture.cost else None
+    whole = capture.cost.step_seconds if capture.cost else None
     opened = frozenset(state.get("opened") or ())
     shown = picture(graph, opened=opened, color=color, seconds=seconds, step_seconds=whole)
     closed = picture(graph, color=color, seconds=seconds, step_seconds=whole) if opened else shown

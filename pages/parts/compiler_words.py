@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bench_core.captured import Capture, Kernel
-from bench_core.graph import Part, Stage
-from bench_core.graph_picture import short_operator
+from bench_core.doubts import LOUD_NEIGHBOURS
+from bench_core.graph import Part, Stage, short_operator
 from bench_core.units import NO_BREAK, TIMES, count_text, counted
 
 PART_WORDS: dict[Part, str] = {
@@ -76,9 +76,9 @@ def _graphs(capture: Capture) -> str:
 def _ceiling(capture: Capture, kernels: Sequence[Kernel]) -> str:
     """What the library calls leave to win, were all else free: an estimate from profiled steps."""
     cost = capture.cost
-    if cost is None or not cost.watched_seconds:
+    if cost is None or not cost.step_seconds:
         return ""
-    share = cost.extern_seconds / cost.watched_seconds
+    share = cost.extern_seconds / cost.step_seconds
     step = "step" if capture.spec.workload.task == "train" else "call"
     if share < 0.005:
         return f"Library calls take next to nothing of the {step}."
@@ -86,11 +86,14 @@ def _ceiling(capture: Capture, kernels: Sequence[Kernel]) -> str:
         f"Calls of libraries{_heaviest(kernels)} stay as they were: {100 * share:.0f}{NO_BREAK}% "
         f"of the {step} is in them"
     )
-    most = cost.eager_watched_seconds / cost.extern_seconds
+    most = cost.eager_step_seconds / cost.extern_seconds
     if most <= 1:
         return f"{text}."
     digits = 1 if most < 10 else 0
-    return f"{text}, so at most about {most:.{digits}f}{TIMES} is possible."
+    return (
+        f"{text}, so about {most:.{digits}f}{TIMES} is the most to expect: an estimate from "
+        "profiled steps."
+    )
 
 
 def _heaviest(kernels: Sequence[Kernel]) -> str:
@@ -155,6 +158,17 @@ def absences(capture: Capture) -> Iterator[str]:
             "Only TorchDynamo's graphs are shown: the later stages are TorchInductor's, and the "
             f"backend here is {capture.spec.variant.backend}."
         )
+
+
+def disturbance(capture: Capture) -> str:
+    """That other programs ran while steps were timed, if they used much; empty otherwise."""
+    share = (capture.cost.foreign_cpu_share if capture.cost else None) or 0.0
+    if share < LOUD_NEIGHBOURS:
+        return ""
+    return (
+        f"While the steps were timed, other programs used {100 * share:.0f}{NO_BREAK}% of the CPU: "
+        "take it again on a quiet machine."
+    )
 
 
 def eager_text(kernel: Kernel) -> str:
