@@ -39,7 +39,7 @@ FOLLOWS = {
 
 # An axis of these may change how much an epoch or a call does; no axis frees how much that is.
 OF_LENGTH = {"samples", "batch_size", "drop_last"}
-DONE = {"epoch": "samples done in an epoch", "iteration": "samples done in a call"}
+DONE = "samples done in an epoch or call"
 UNLIKE_WORK = ", so their seconds are of unlike work; compare other arms within each"
 
 
@@ -259,7 +259,7 @@ def _without_partner(
     if nearest is None:
         return LeftOut(these, cause, f"{what} {where}", lacks=lacks)
     differ = difference_texts(here, nearest)
-    unlike_work = UNLIKE_WORK if any(name in differ for name in DONE.values()) else ""
+    unlike_work = UNLIKE_WORK if DONE in differ else ""
     kind = f"{what}: {', '.join(differ)} {'differs' if len(differ) == 1 else 'differ'}"
     return LeftOut(these, cause, f"{what}: {'; '.join(differ.values())}{unlike_work}", kind, lacks)
 
@@ -426,7 +426,7 @@ def conditions_of(run: Run, axis: Axis = USUAL) -> dict[str, object]:
         for free in (name, *FOLLOWS.get(name, ())):
             conditions.pop(free, None)
     if not OF_LENGTH.isdisjoint(axis.names):
-        conditions[DONE[run.spec.workload.unit]] = _samples_done(run)
+        conditions[DONE] = _samples_done(run)
     return conditions
 
 
