@@ -264,9 +264,7 @@ class Arm:
         if not values or list(values) == ["variant"]:
             return self.variant.name
         words = [
-            str(value)
-            if name in PLAIN_VALUES
-            else f"{name} {value_text(value)}"
+            str(value) if name in PLAIN_VALUES else f"{name} {value_text(value)}"
             for name, value in values.items()
             if name not in ("variant", "side")
         ]
