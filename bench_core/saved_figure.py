@@ -176,7 +176,6 @@ def seconds_saved(
         even = curve.even
         if even is None or even.epoch is None or even.epoch > last:
             continue
-        height = curve.at(even.epoch)
         if curve.even_ends and curve.even_ends.low < last:
             figure.add_scatter(
                 x=np.array([curve.even_ends.low, min(curve.even_ends.high, last)]),
@@ -187,17 +186,17 @@ def seconds_saved(
                 showlegend=False,
                 hoverinfo="skip",
             )
-        if height is not None:
-            words = "ahead until" if even.kind == "ahead until" else "even at"
-            place = place_text(curve.unit, even.epoch, even.epoch > len(curve.seconds))
-            add_mark(
-                figure,
-                even.epoch,
-                height / size,
-                f"{words} {place}",
-                styles[curve.arm].color,
-                right=even.epoch < last * 0.7,
-            )
+        words = "ahead until" if even.kind == "ahead until" else "even at"
+        place = place_text(curve.unit, even.epoch, even.epoch > len(curve.seconds))
+        # On the line of no difference, like its interval: it comes of medians, the curve of sums.
+        add_mark(
+            figure,
+            even.epoch,
+            0.0,
+            f"{words} {place}",
+            styles[curve.arm].color,
+            right=even.epoch < last * 0.7,
+        )
     framed(figure, title, uirevision, curves[0].unit if curves else "epoch", f" {unit}")
     figure.update_xaxes(range=[-last * 0.015, last * 1.02], **epoch_ticks(last))
     return figure
