@@ -11,6 +11,7 @@ import importlib.util
 import json
 import signal
 import sys
+import tempfile
 import typing
 from pathlib import Path
 from typing import Any, TextIO
@@ -498,6 +499,14 @@ def graph(
         raise click.UsageError(str(error)) from None
     if lacking := lacks_of(spec, _offered()):
         raise click.UsageError("; ".join(lacking))
+    try:  # before minutes of capturing, not after them
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise Plain(
+            f"{folder} cannot be written ({error.strerror}); choose another folder for --out"
+        ) from None
     if again:
         captures.delete(captures.key_of(spec))
     parts = PARTS if cost else PARTS[:1]
@@ -506,7 +515,10 @@ def graph(
     except captures.CaptureBusy as error:
         raise Plain(error) from None
     wanted = [stage for stage in STAGES if "all" in stages or stage in stages]
-    written = graph_files.write(capture, folder, wanted, whole=whole)
+    try:
+        written = graph_files.write(capture, folder, wanted, whole=whole)
+    except OSError as error:
+        raise Plain(f"{error.filename or folder}: {error.strerror}") from None
     click.echo(f"{capture.title}, torch {capture.torch}")
     for stage in wanted:
         for file in capture.at(stage):
