@@ -159,20 +159,22 @@ def of_workload(pair: Comparison) -> dict[str, object]:
         facts["samples"] = pair.workload.steps_per_epoch
     facts |= {name: NOT_STATED for name in facts if not pair.states(name)}
     prepared = pair.candidate.runs[0].run.prepared
-    facts["model file"] = prepared and (prepared.model_sha256 or "")[:8]
+    digest = (prepared and prepared.model_sha256) or ""
+    facts["model file"] = digest[:8] or NOT_STATED
     return facts
 
 
 def of_machine(pair: Comparison) -> dict[str, object]:
     """What a comparison is of, apart from its workload and its arms."""
     environment = pair.candidate.runs[0].run.environment
-    return {
+    facts: dict[str, object] = {
         "torch": pair.torch,
         "device": pair.device,
         "threads in use": environment and environment.threads,
         "device name": environment and environment.device_name,
         "machine id": pair.machine_id,
     }
+    return {name: NOT_STATED if value is None else value for name, value in facts.items()}
 
 
 def vary_in(name: str, one: Comparison, other: Comparison) -> bool:
@@ -304,6 +306,12 @@ def differing_facts(
     ]
 
 
+def _there(run: Run) -> dict[str, object]:
+    """Facts of the environment; threads asked for are one thing, those in use another."""
+    facts = dict(run.environment or ())
+    return {"threads in use" if name == "threads" else name: facts[name] for name in facts}
+
+
 def _facts(runs: Sequence[Run]) -> dict[str, dict[str, None]]:
     """Name -> the values of an arm's runs, each once, in order."""
     facts: dict[str, dict[str, None]] = {}
@@ -315,7 +323,7 @@ def _facts(runs: Sequence[Run]) -> dict[str, dict[str, None]]:
             (spec.workload, True),
             (spec.variant, spec.variant.backend is not None),
             (spec.measurement, True),
-            (run.environment or (), False),
+            (_there(run).items(), False),
         )
         for part, has_defaults in parts:
             for name, value in part:
