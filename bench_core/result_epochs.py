@@ -38,6 +38,7 @@ def epoch_reader(at: Places, number: Callable[[str], float]) -> Callable[[Cells,
     # They differ from what their type says.
     own = {
         "wall_seconds": (lambda cell: _above_0(figure(cell, number)), "a number above 0"),
+        "accuracy": (lambda cell: _share(figure(cell, number)), "a share from 0 to 1"),
         "loss": (lambda cell: finite(cell, number), "a finite number"),
     }
     plan = [
@@ -75,6 +76,12 @@ def epoch_reader(at: Places, number: Callable[[str], float]) -> Callable[[Cells,
 
 def _above_0(value: float) -> float:
     if not value > 0:
+        raise ValueError
+    return value
+
+
+def _share(value: float) -> float:
+    if value > 1:
         raise ValueError
     return value
 

@@ -35,6 +35,7 @@ NO_WINDOWS = "[]"
 FIGURES = (*(EPOCH_NAMES.get(name, name) for name in NUMBERS), *STEP_COLUMNS)
 WHOLE = ("epoch", "epoch_samples", "peak_memory_bytes", "peak_reserved_bytes", "step_count")
 LARGEST = np.array([LARGEST_WHOLE if name in WHOLE else LARGEST_NUMBER for name in FIGURES])
+LARGEST[FIGURES.index("accuracy")] = 1.0
 LEAST = np.array([-LARGEST_NUMBER if name == "loss" else 0.0 for name in FIGURES])
 WHOLE_AT = [FIGURES.index(name) for name in WHOLE]
 STEPS_AT = slice(len(NUMBERS), None)

@@ -235,6 +235,7 @@ def epochs_of(spec: RunSpec, number: int) -> st.SearchStrategy[Epoch]:
         epoch=st.just(number),
         wall_seconds=seconds,
         loss=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        accuracy=st.none() | st.floats(0, 1),
         compile_windows=st.lists(windows, max_size=2).map(tuple),
         step_seconds=st.just(()),
         device_seconds=st.just(()),

@@ -192,6 +192,7 @@ def changed(data: bytes, *changes: Change) -> bytes:
         (1, "epoch", "", 3, "is empty, while"),
         (1, "wall_seconds", "0", 3, "a number above 0, got '0'"),
         (1, "wall_seconds", "", 3, "is missing"),
+        (1, "accuracy", "71.3", 3, "a share from 0 to 1, got '71.3'"),
         (1, "wall_seconds", "nan", 3, "a number above 0, got 'nan'"),
         (1, "wall_seconds", "1e300", 3, "got '1e300'"),
         (1, "data_wait_seconds", "-1", 3, "a number from 0 to 1e+10, got '-1'"),

@@ -94,6 +94,7 @@ def test_an_unusual_cell_is_read_like_any_other(column: str, cell: str) -> None:
         ("wall_seconds", "\u0661"),
         ("data_wait_seconds", "-1.0"),
         ("loss", "inf"),
+        ("accuracy", "71.3"),
         ("epoch", "5"),
         ("epoch_samples", "1.5"),
         ("step_count", "many"),
