@@ -309,7 +309,8 @@ def show(run_reference: str) -> None:
     "names",
     multiple=True,
     help="What the arms may differ in, variant when left out: a field of the workload such as "
-    "precision, or side. May be given several times; then the arm measured first is the baseline.",
+    "precision, or side. May be given several times; then the arm measured first is the baseline. "
+    "There is no ratio where an epoch or a call handles another number of samples.",
 )
 @click.option("--json", "as_json", is_flag=True)
 def compare(
