@@ -166,22 +166,23 @@ def _figures(several: Sequence[Block], facts: int) -> np.ndarray | None:
         string,
     )
 
+    # Three of four cells are facts, empty below the first row of a run.
     sample = several[0].alike[0]
     tail = SEPARATOR * facts + sample[len(sample.rstrip("\r\n")) :]
     lines: list[str] = []
     for block in several:
         cells = block.first.cells[len(IDENTITY) : len(BEFORE_FACTS)]
         cells[EPOCH_COLUMNS.index(WINDOWS)] = NO_WINDOWS
-        lines += (block.head, SEPARATOR.join(cells), tail, *block.alike)
-    text = "".join(lines).encode()
-    if text.count(tail.encode()) != len(lines) - 2 * len(several):
-        return None
-    names = [*BEFORE_FACTS, *map(str, range(facts))]
+        lines.append(block.head + SEPARATOR.join(cells))
+        if [line[-len(tail) :] for line in block.alike].count(tail) < len(block.alike):
+            return None
+        lines += [line[: -len(tail)] for line in block.alike]
+    text = "\n".join(lines).encode()
     types = dict.fromkeys(FIGURES, float64()) | dict.fromkeys(LATENCY_COLUMNS, null())
     try:
         found = csv.read_csv(
             BufferReader(text),
-            csv.ReadOptions(column_names=names, use_threads=False),
+            csv.ReadOptions(column_names=BEFORE_FACTS, use_threads=False),
             csv.ParseOptions(quote_char=False),
             csv.ConvertOptions(
                 column_types=types | {WINDOWS: string()},
