@@ -39,6 +39,7 @@ from bench_core import (
 from bench_core.capabilities import ProbeFailed
 from bench_core.captured import PARTS
 from bench_core.graph import STAGES
+from bench_core.imported import said_in
 from bench_core.lacks import lacks_of
 from bench_core.measured import Measured, measure
 from bench_core.paths import FolderError, data_dir
@@ -384,7 +385,12 @@ def export(
     with Store() as store:
         runs = store.runs(experiment_id)
         if not runs:
-            raise Plain("no such run is stored; `python -m bench_core list` shows what there is")
+            meant = ""
+            if experiment_id and experiment_id.endswith((".csv", ".csv.gz")):
+                meant = f"to write a file say `--csv {experiment_id}`; "
+            raise Plain(
+                f"no such run is stored; {meant}`python -m bench_core list` shows what there is"
+            )
         if csv_file:
             _write_csv(store, runs, csv_file)
             click.echo(f"{csv_file}: {counted(len(runs), 'run')}", err=True)
@@ -404,7 +410,8 @@ def export(
     metavar="KEY=VALUE",
     help="What no column states, or another value than the suggestion that is taken otherwise: "
     "machine=T4, precision=bf16, variant=compile, unit=ms, 'arm:COLUMN=eager', "
-    "'column:COLUMN=ignore'. May be given several times.",
+    "'column:COLUMN=ignore'; of a minimal CSV also any column that it lacks, for all rows: "
+    "samples=1024. May be given several times.",
 )
 @click.option("--json", "as_json", is_flag=True)
 @click.option("--template", is_flag=True, help="Write an example to fill in, and import nothing.")
@@ -421,12 +428,10 @@ def import_files(
         return
     if not files:
         raise click.UsageError("name a file, or take --template for an example to fill in")
-    answers = {}
-    for text in said:
-        key, equals, value = text.partition("=")
-        if not (key and equals and value):
-            raise click.UsageError(f"--set must be KEY=VALUE, got {text!r}")
-        answers[key] = value
+    try:
+        answers = said_in(said)
+    except ValueError as error:
+        raise click.UsageError(f"--set {error}") from None
     outcomes = []
     with Store() as store:
         try:

@@ -119,11 +119,10 @@ def _check_asked(tables: Sequence[TableFile], answers: Answers) -> None:
     looked = False
     for table in tables:
         try:
-            questions = imports.family_of(table).questions(table, answers)
+            asked |= imports.keys_of(table, answers)
         except BadFile:
             continue  # it is refused when its turn comes
         looked = True
-        asked |= {question.key for question in questions}
     if looked and (strange := [key for key in answers if key not in asked]):
         may = f"they ask for {', '.join(sorted(asked))}" if asked else "their columns say all"
         raise NothingAsks(f"--set {strange[0]}: no file asks for it; {may}")

@@ -6,7 +6,7 @@ Text, numbers and the models of a run only: no file is opened here and nothing i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,6 +47,17 @@ class Question:
     why: str = ""
 
 
+def said_in(words: Iterable[str]) -> dict[str, str]:
+    """Answers from `key=value` words. ValueError: one is none."""
+    said = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not (key and equals and value):
+            raise ValueError(f"must be KEY=VALUE, got {word!r}")
+        said[key] = value
+    return said
+
+
 def settled(questions: Sequence[Question], answers: Answers) -> dict[str, str]:
     """What holds by key: what was said, else what is suggested. BadFile: said what is no choice."""
     found = {}
@@ -73,7 +84,8 @@ class Family:
 
     `missing(header)` names the columns that a file lacks to be of it; empty is: it is of it.
     `questions` looks at the file's name, header and rows; `read` yields its runs and raises
-    BadFile at the first row that cannot be one.
+    BadFile at the first row that cannot be one. `sayable(header)` are keys of answers that nothing
+    asks for: facts that may be said of all rows.
     """
 
     key: str
@@ -81,6 +93,7 @@ class Family:
     missing: Callable[[Sequence[str]], tuple[str, ...]]
     questions: Callable[[TableFile, Answers], Sequence[Question]]
     read: Callable[[TableFile, Answers], Iterator[ImportedRun]]
+    sayable: Callable[[Sequence[str]], tuple[str, ...]] = lambda header: ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,13 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
     )
 
 
+def keys_of(table: TableFile, answers: Answers) -> set[str]:
+    """Keys of answers that the file asks for, or that may be said of it. Raises BadFile."""
+    family = family_of(table)
+    asked = {question.key for question in family.questions(table, answers)}
+    return asked | {*family.sayable(table.header)}
+
+
 def _is_missing(before: Import, counts: Counter[bool]) -> bool:
     """Whether runs of a file that was imported before are not here, by how many are (True).
 

@@ -38,6 +38,9 @@ OF_EPOCH = ("epoch_seconds", *AMOUNTS, "accuracy", "loss", *PEAKS, "started_at")
 ROLES = tuple(dict.fromkeys((*NEEDED, *OF_RUN, *OF_EPOCH, "status", "reason")))
 OTHER_NAMES = {"run": "repeat"}
 
+# Words of a default that would mean "not known" elsewhere; as `export --columns` tells them.
+OWN_WORDS = {"evaluate": ("none",), "threads": ("", "none", "default")}
+
 # No time, size or count of a run comes near the ends of these.
 SHORTEST_SECONDS, LARGEST_AMOUNT = 1e-9, 1e10
 LARGEST_BYTES = 1e15
@@ -73,6 +76,17 @@ def role_of(name: str) -> str | None:
     return word if word in ROLES else None
 
 
+def is_stated(role: str, cell: str) -> bool:
+    """Whether a cell says anything; a default that is written down is stated."""
+    return not not_known(cell) or cell.strip().lower() in OWN_WORDS.get(role, ())
+
+
+def sayable(header: Sequence[str]) -> tuple[str, ...]:
+    """Facts that no column states and that can be said of all rows, by the column's name."""
+    there = {role_of(name) for name in header}
+    return tuple(name for name in ("cache", *WORKLOAD, *ENVIRONMENT) if name not in there)
+
+
 def readings(table: TableFile) -> dict[str, Callable[[str], Any]]:
     """How a cell that is not empty is read, by role; of all that tells runs apart."""
     found: dict[str, Callable[[str], Any]] = {}
@@ -88,6 +102,7 @@ def readings(table: TableFile) -> dict[str, Callable[[str], Any]]:
         "precision": _precision,
         "cache": lambda cell: _word(cell, get_args(Cache)),
         "dataset": text_in,
+        "threads": lambda cell: _threads(table, cell),
         "repeat": table.whole,
     }
 
@@ -150,6 +165,11 @@ def _truth(cell: str) -> bool:
     if word not in TRUTHS:
         raise ValueError(f"must be true or false, got {shortened(cell)!r}")
     return TRUTHS[word]
+
+
+def _threads(table: TableFile, cell: str) -> int | None:
+    """None is PyTorch's own choice."""
+    return None if cell.strip().lower() in OWN_WORDS["threads"] else table.whole(cell)
 
 
 def model_in(text: str) -> str:

@@ -20,8 +20,10 @@ from bench_core.minimal_cells import (
     ROLES,
     ended_in,
     epoch_readings,
+    is_stated,
     readings,
     role_of,
+    sayable,
     text_in,
 )
 from bench_core.minimal_run import Ending, EpochRow, run_of
@@ -96,7 +98,9 @@ def questions(table: TableFile, answers: Answers) -> Sequence[Question]:
 def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
     """Yield the file's runs in the order of their first rows. Raises BadFile."""
     at = _places(table, answers)
-    groups = _groups(table, at, settled(questions(table, answers), answers))
+    free = {name: answers[name] for name in sayable(table.header) if name in answers}
+    given = settled(questions(table, answers), answers)
+    groups = _groups(table, at, given, _said(table, at, free))
     repeats = [group.facts.get("repeat", 1) for group in groups]
     first_repeat = min(repeats, default=1)
     ids: dict[str, int] = {}
@@ -115,7 +119,7 @@ def read(table: TableFile, answers: Answers) -> Iterator[ImportedRun]:
         yield one
 
 
-FAMILY = Family(FAMILY_KEY, "the minimal CSV", missing, questions, read)
+FAMILY = Family(FAMILY_KEY, "the minimal CSV", missing, questions, read, sayable)
 
 
 # Columns
@@ -189,7 +193,29 @@ class _Group:
     ending: Ending = Ending()
 
 
-def _groups(table: TableFile, at: Places, answers: Answers) -> list[_Group]:
+def _said(table: TableFile, at: Places, answers: Answers) -> dict[str, Any]:
+    """Facts that were said of all rows, by role; a column holds more. Raises BadFile."""
+    reading = readings(table)
+    said: dict[str, Any] = {}
+    for role, text in answers.items():
+        if role in at:
+            raise BadFile(
+                f"{role} was said of all rows, and the column {table.header[at[role]]} holds it; "
+                "say it once",
+                table.header_line,
+            )
+        if not is_stated(role, text):
+            continue
+        try:
+            said[role] = reading[role](text)
+        except ValueError as error:
+            raise BadFile(f"{role}, as said of all rows, {error}") from None
+    return said
+
+
+def _groups(
+    table: TableFile, at: Places, answers: Answers, of_all: Mapping[str, Any]
+) -> list[_Group]:
     identity = [at[role] for role in OF_RUN if role in at]
     reading, epoch_reading = readings(table), epoch_readings(table)
     groups: dict[tuple[str, ...], _Group] = {}
@@ -201,7 +227,7 @@ def _groups(table: TableFile, at: Places, answers: Answers) -> list[_Group]:
         key = tuple([row.cells[place].strip() for place in identity])
         group = groups.get(key)
         if group is None:
-            group = groups[key] = _Group(row.line, _facts(table, row, at, reading, answers))
+            group = groups[key] = _Group(row.line, _facts(table, row, at, reading, answers, of_all))
         _add(table, row, at, epoch_reading, group)
     return list(groups.values())
 
@@ -212,16 +238,20 @@ def _facts(
     at: Places,
     reading: Mapping[str, Callable[[str], Any]],
     answers: Answers,
+    of_all: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What a run's rows share, by role; what is not stated is left out. Raises BadFile."""
-    facts: dict[str, Any] = {}
+    """What a run's rows share, by role; what is not stated is left out. Raises BadFile.
+
+    `of_all`: what holds for all rows of the file.
+    """
+    facts: dict[str, Any] = {**of_all}
     for role in OF_RUN:
         if role not in at:
             continue
         cell = row.cells[at[role]]
         if role in NEEDED and not cell.strip():
             raise BadFile("is empty, and every row needs it", row.line, table.header[at[role]])
-        if role in NEEDED or not not_known(cell):
+        if role in NEEDED or is_stated(role, cell):
             facts[role] = table.read(row, at[role], reading[role])
     device = facts["device"]
     said = _device_said(device, answers)
@@ -233,7 +263,7 @@ def _facts(
             table.header[at["device"]],
         )
     name = _name_of(table, row, at, device)
-    facts["inferred"] = {}
+    facts["inferred"] = dict.fromkeys(of_all, "said with the import")
     if name is None:
         name = answers.get(f"machine on {said}") or answers["machine"]
         facts["inferred"]["machine"] = "no column names it"

@@ -70,6 +70,8 @@ def run_of(
         raise BadFile(str(error), line, named if named in facts else None) from None
     epochs = _epochs(spec, ordered)
     unstated = unstated_of(spec, facts)
+    if facts.get("threads", 0) is None:  # asked for as PyTorch's own choice: how many is not said
+        unstated = (*unstated, "threads in use")
     if spec.device != "cpu":
         unstated = (*unstated, SYNCHRONISED)
     inferred = {

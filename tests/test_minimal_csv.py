@@ -170,6 +170,26 @@ def test_a_fact_that_a_column_states_stays_a_fact() -> None:
     assert told["Steps an epoch"] == NOT_STATED, "whether the last batch is kept is not known"
 
 
+def test_a_default_that_a_column_states_is_stated() -> None:
+    header = f"{HEADER},evaluate,threads,samples,dataset"
+    text = text_of([f"{EAGER[0]},none,default,1024,synthetic"], header)
+    [stated] = read(text)
+    work = stated.run.spec.workload
+    assert (work.evaluate, work.threads, work.samples) == ("none", None, 1024)
+    assert {"evaluate", "threads", "samples", "dataset"}.isdisjoint(stated.run.unstated)
+    assert "threads in use" in stated.run.unstated, "how many they were is not said"
+
+
+def test_what_no_column_states_can_be_said_of_all_rows() -> None:
+    text = text_of([*EAGER, *COMPILE])
+    said = {"samples": "1024", "dataset": "synthetic", "evaluate": "none", "cache": "warm"}
+    for run in (each.run for each in read(text, **said)):
+        assert run.spec.workload.samples == 1024
+        assert not {"samples", "dataset", "evaluate"} & set(run.unstated)
+        assert run.source and run.source.inferred["samples"] == "said with the import"
+    assert "samples, as said of all rows" in str(refusal(text, samples="many"))
+
+
 def test_what_means_nothing_for_a_run_is_not_called_unstated() -> None:
     on_cpu = one("cpu,resnet18,eager,16,1,2").run
     assert not {"tf32", SYNCHRONISED, "grad_mode"} & {*on_cpu.unstated}
