@@ -449,7 +449,9 @@ def import_files(
 @main.command()
 @click.option("--model", required=True, help="As in `run`: resnet18, function:sin_cos, file:X.py.")
 @click.option(
-    "--task", type=click.Choice(typing.get_args(Task)), default="train", show_default=True
+    "--task",
+    type=click.Choice(typing.get_args(Task)),
+    help="train, or infer for a function, when left out.",
 )
 @click.option("--variant", default="compile", show_default=True, help="As in `run`.")
 @click.option("--batch-size", type=int, default=16, show_default=True)
@@ -479,6 +481,7 @@ def import_files(
 )
 def graph(
     model: str,
+    task: str | None,
     variant: str,
     device: str | None,
     stages: tuple[str, ...],
@@ -493,6 +496,7 @@ def graph(
     No timed run is touched. SVG is laid out by Graphviz where its `dot` is installed
     (apt-get install graphviz), otherwise by this program.
     """
+    workload["task"] = task or ("infer" if model.startswith("function:") else "train")
     try:
         spec = captures.essence(
             RunSpec(
@@ -529,7 +533,12 @@ def graph(
     for stage in wanted:
         for file in capture.at(stage):
             operators = counted(file.operators, "operator")
-            click.echo(f"{STAGES[stage].title} ({file.part}): {operators}")
+            which = f"graph {file.number}, {file.part}" if len(capture.frames) > 1 else file.part
+            click.echo(f"{STAGES[stage].title} ({which}): {operators}")
+    for frame in capture.frames:
+        for found in frame.breaks:
+            where = f" at {found.place}" if found.place else ""
+            click.echo(f"graph {frame.number} ends{where}: {found.reason.splitlines()[0]}")
     click.echo(f"{counted(capture.kernels, 'kernel')}, {capture.extern_calls} calls of libraries")
     click.echo(f"{counted(len(written), 'file')} in {folder}")
     for failure in capture.failures.values():
