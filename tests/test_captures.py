@@ -418,7 +418,7 @@ def wait(happened: Callable[[], bool], seconds: float = 60) -> None:
     ("arguments", "said"),
     [
         (["--variant", "eager"], "a capture shows what torch.compile makes of a model"),
-        (["--model", "function:sin_cos"], "has no parameters to train; choose task infer"),
+        (["--model", "function:sin_cos", "--task", "train"], "has no parameters to train"),
         (["--stage", "nothing"], "'nothing' is not one of"),
     ],
 )
