@@ -8,6 +8,7 @@ the thread that makes runs of the ones before. Whatever is not as we write it is
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -26,7 +27,7 @@ from bench_core.result_csv import (
 from bench_core.result_epochs import windows_of
 from bench_core.table_file import BadFile, Block, TableFile
 
-SEPARATOR = ","
+SEPARATOR = b","
 BEFORE_FACTS = (*IDENTITY, *EPOCH_COLUMNS)
 WINDOWS = "compile_windows"
 WINDOWS_AT = BEFORE_FACTS.index(WINDOWS)
@@ -48,6 +49,8 @@ KNOWN_AT = [
 ]
 # So many rows are read together: 5 MB of text.
 ROWS_AT_ONCE = 10_000
+# So often, beside whoever takes them in larger portions.
+AHEAD = 4
 
 
 def blocks(table: TableFile) -> Iterator[tuple[Block, EpochColumns | None]]:
@@ -55,15 +58,17 @@ def blocks(table: TableFile) -> Iterator[tuple[Block, EpochColumns | None]]:
 
     They are numbered one by one, from whatever number on. Raises BadFile.
     """
-    as_written = table.separator == SEPARATOR and table.header[: len(BEFORE_FACTS)] == BEFORE_FACTS
+    as_written = (
+        table.separator.encode() == SEPARATOR and table.header[: len(BEFORE_FACTS)] == BEFORE_FACTS
+    )
     if not as_written or not _has_arrow():
         yield from ((block, None) for block in table.blocks())
         return
     groups = _groups(table)
     with ThreadPoolExecutor(1) as beside:
-        coming = beside.submit(next, groups, None)
-        while group := coming.result():
-            coming = beside.submit(next, groups, None)
+        coming = deque(beside.submit(next, groups, None) for _ in range(AHEAD))
+        while group := coming.popleft().result():
+            coming.append(beside.submit(next, groups, None))
             yield from group
 
 
@@ -81,37 +86,35 @@ def _groups(table: TableFile) -> Iterator[list[tuple[Block, EpochColumns | None]
     group: list[Block] = []
     rows = 0
     try:
-        for block in table.blocks(len(IDENTITY), ROWS_AT_ONCE):
+        # Three of four cells are facts, empty below the first row of a run.
+        for block in table.blocks(len(IDENTITY), facts, ROWS_AT_ONCE):
             group.append(block)
             rows += 1 + len(block.alike)
             if rows >= ROWS_AT_ONCE:
-                yield [*zip(group, _epochs(group, facts), strict=True)]
+                yield [*zip(group, _epochs(group), strict=True)]
                 group, rows = [], 0
     except BadFile:
         # Something may be wrong in what stands above, too.
         if group:
-            yield [*zip(group, _epochs(group, facts), strict=True)]
+            yield [*zip(group, _epochs(group), strict=True)]
         raise
     if group:
-        yield [*zip(group, _epochs(group, facts), strict=True)]
+        yield [*zip(group, _epochs(group), strict=True)]
 
 
-def _epochs(group: Sequence[Block], facts: int) -> list[EpochColumns | None]:
-    """The epochs of each block; None for one of a single row, or where a row needs care.
-
-    `facts` is how many cells at the end of each line below a block's first have to be empty.
-    """
+def _epochs(group: Sequence[Block]) -> list[EpochColumns | None]:
+    """The epochs of each block; None for one of a single row, or where a row needs care."""
     several = [block for block in group if block.alike]
-    found = iter(_together(several, facts) or [_alone(block, facts) for block in several])
+    found = iter(_together(several) or [_alone(block) for block in several])
     return [next(found) if block.alike else None for block in group]
 
 
-def _alone(block: Block, facts: int) -> EpochColumns | None:
-    found = _together([block], facts)
+def _alone(block: Block) -> EpochColumns | None:
+    found = _together([block])
     return found[0] if found else None
 
 
-def _together(several: Sequence[Block], facts: int) -> Sequence[EpochColumns | None] | None:
+def _together(several: Sequence[Block]) -> Sequence[EpochColumns | None] | None:
     """None where a row of them needs care."""
     if not several:
         return None
@@ -120,7 +123,7 @@ def _together(several: Sequence[Block], facts: int) -> Sequence[EpochColumns | N
     except BadCell:
         return None
     counts = np.array([1 + len(block.alike) for block in several])
-    figures = _figures(several, facts)
+    figures = _figures(several)
     if figures is None or figures.shape[1] != counts.sum():
         return None
     ends = counts.cumsum()
@@ -152,7 +155,7 @@ def _windows(block: Block) -> str | None:
     return packed_windows({0: windows_of(block.first.cells[WINDOWS_AT], 0)})
 
 
-def _figures(several: Sequence[Block], facts: int) -> np.ndarray | None:
+def _figures(several: Sequence[Block]) -> np.ndarray | None:
     """FIGURES by row, NaN for an empty cell. None: a line is not one of numbers.
 
     Exact: every digit counts. Of what is a number nothing is taken that `TableFile.number` refuses.
@@ -166,23 +169,17 @@ def _figures(several: Sequence[Block], facts: int) -> np.ndarray | None:
         string,
     )
 
-    # Three of four cells are facts, empty below the first row of a run.
-    sample = several[0].alike[0]
-    tail = SEPARATOR * facts + sample[len(sample.rstrip("\r\n")) :]
-    lines: list[str] = []
+    lines: list[bytes] = []
     for block in several:
         cells = block.first.cells[len(IDENTITY) : len(BEFORE_FACTS)]
         cells[EPOCH_COLUMNS.index(WINDOWS)] = NO_WINDOWS
-        lines.append(block.head + SEPARATOR.join(cells))
-        if [line[-len(tail) :] for line in block.alike].count(tail) < len(block.alike):
-            return None
-        lines += [line[: -len(tail)] for line in block.alike]
-    text = "\n".join(lines).encode()
+        lines += (block.head + ",".join(cells).encode(), *block.alike)
+    text = b"\n".join(lines)
     types = dict.fromkeys(FIGURES, float64()) | dict.fromkeys(LATENCY_COLUMNS, null())
     try:
         found = csv.read_csv(
             BufferReader(text),
-            csv.ReadOptions(column_names=BEFORE_FACTS, use_threads=False),
+            csv.ReadOptions(column_names=BEFORE_FACTS, use_threads=False, block_size=len(text) + 1),
             csv.ParseOptions(quote_char=False),
             csv.ConvertOptions(
                 column_types=types | {WINDOWS: string()},
@@ -192,8 +189,8 @@ def _figures(several: Sequence[Block], facts: int) -> np.ndarray | None:
         )
     except ArrowInvalid:
         return None
-    columns = [found[name] for name in FIGURES]
-    figures = np.array([column.to_numpy() for column in columns], dtype=float)
+    columns = [found[name].chunk(0) for name in FIGURES]
+    figures = np.array([column.to_numpy(zero_copy_only=False) for column in columns])
     if np.isnan(figures).sum() != sum(column.null_count for column in columns):
         return None  # the word, not an empty cell
     return figures if found[WINDOWS].unique().to_pylist() == [NO_WINDOWS] else None

@@ -549,14 +549,17 @@ class Store:
 
     @contextmanager
     def _staging(self) -> Iterator[None]:
-        """Empty tables of this connection alone, in a file that goes with it."""
-        for name, of in STAGES.items():
-            self._execute(f"CREATE TEMP TABLE {name} AS {of} WHERE 0")
+        """Empty tables of this connection alone, in a nameless file that goes when it is let go.
+
+        Dropping tables of temp would go through all of their pages.
+        """
+        self._execute("ATTACH '' AS stage")
         try:
+            for name, of in STAGES.items():
+                self._execute(f"CREATE TABLE stage.{name} AS {of} WHERE 0")
             yield
         finally:
-            for name in STAGES:
-                self._execute(f"DROP TABLE temp.{name}")
+            self._execute("DETACH stage")
 
     def _stage(
         self, record: Import, runs: Iterable[ImportedRun]

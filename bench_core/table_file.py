@@ -13,6 +13,7 @@ import io
 import math
 import re
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -36,7 +37,8 @@ SEPARATORS = ",;\t"
 NOT_KNOWN = frozenset(
     ("", "-", "--", "n/a", "na", "nan", "none", "null", "inf", "+inf", "-inf", "infinity")
 )
-CHUNK_BYTES = 2**20
+# Large enough for its sum to be made beside the look at it.
+CHUNK_BYTES = 2**22
 
 # By default a cell ends the csv module's patience at 131 072 characters.
 csv.field_size_limit(LONGEST_LINE)
@@ -78,11 +80,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A row, and the lines right below it that begin with the same cells, whose text is `head`."""
+    """A row, and the lines right below it that begin with the same cells and end in empty ones."""
 
     first: Row
-    head: str
-    alike: list[str]  # with their ends; each is a row without quotes
+    head: bytes  # the text that they begin with
+    alike: list[bytes]  # each a row without quotes, less its `tail` and line end, in UTF-8
+    tail: bytes
     begins: int  # the line of the first of them
 
     @property
@@ -97,7 +100,7 @@ class TableFile:
     `name` has no folders, `size` is in bytes as the file lies there, `sha256` that of its content,
     unpacked. `header` is stripped of blanks; a name in it may be empty where no cell below is
     filled. `number(cell)` reads a number in the file's own notation (a decimal comma where the
-    separator is not one).
+    separator is not one). `plain`: in UTF-8 without a mark, its lines end in LF or CR LF.
     """
 
     name: str
@@ -106,6 +109,7 @@ class TableFile:
     sha256: str
     header: tuple[str, ...]
     encoding: str = "utf-8"
+    plain: bool = False
     separator: str = ","
     header_line: int = 1
     packed: bool = False
@@ -114,15 +118,20 @@ class TableFile:
         """The rows below the header that hold something, all as wide as it. Raises BadFile."""
         return (block.first for block in self.blocks())
 
-    def blocks(self, same: int = 0, most: int = 0) -> Iterator[Block]:
-        """`rows`, but up to `most` that begin with the same `same` cells as one above stay text.
+    def blocks(self, same: int = 0, empty: int = 0, most: int = 0) -> Iterator[Block]:
+        """`rows`, but up to `most` that begin with the same `same` cells as one above, and whose
+        last `empty` cells are so, stay text.
 
         Cutting a row into cells takes longer than all else that is done with it. `cut` makes rows
-        of them; as long as nobody calls it, how many cells they have is not known.
+        of them; as long as nobody calls it, how many cells they have is not known. Of a table that
+        is not `plain` all are cut.
         """
+        most = most if self.plain else 0
         width = len(self.header)
+        tail = self.separator.encode() * empty
         nameless = [place for place, name in enumerate(self.header) if not name]
-        with _text(self.path, self.packed, self.encoding) as text:
+        with _binary(self.path, self.packed) as file:
+            text = file if self.plain else _text(file, self.encoding)
             lines = _Lines(text, self.separator)
             reader = csv.reader(lines, delimiter=self.separator, strict=True)
             begins = 1
@@ -137,9 +146,9 @@ class TableFile:
                         _fit(cells, width, line)
                     for place in nameless:
                         _check_nameless(cells[place], place, line)
-                    head = self.separator.join([*cells[:same], ""]) if most else ""
-                    alike = lines.alike(head, most) if most else []
-                    yield Block(Row(line, cells), head, alike, begins)
+                    head = self.separator.join([*cells[:same], ""]).encode() if most else b""
+                    alike = lines.alike(head, tail, most) if most else []
+                    yield Block(Row(line, cells), head, alike, tail, begins)
                     begins += len(alike)
             except csv.Error as error:
                 raise _bad_csv(error, begins) from None
@@ -151,7 +160,7 @@ class TableFile:
     def cut(self, block: Block) -> Iterator[Row]:
         """The rows of a block below its first. Raises BadFile."""
         for line, text in enumerate(block.alike, block.begins):
-            cells = text.rstrip("\r\n").split(self.separator)
+            cells = (text + block.tail).decode().split(self.separator)
             if len(cells) != len(self.header):
                 _fit(cells, len(self.header), line)
             yield Row(line, cells)
@@ -209,9 +218,9 @@ def open_table(name: str, source: Path | bytes) -> TableFile:
             )
         with _binary(source, False) as file:
             packed = file.read(2) == b"\x1f\x8b"
-        sha256, encoding = _checked(source, packed)
-        with _text(source, packed, encoding) as text:
-            separator, header_line, header = _header(text)
+        sha256, check = _checked(source, packed)
+        with _binary(source, packed) as file:
+            separator, header_line, header = _header(_text(file, check.encoding))
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise BadFile("the gzip file is cut off or damaged; pack or download it again") from None
     except OSError as error:
@@ -224,7 +233,8 @@ def open_table(name: str, source: Path | bytes) -> TableFile:
         size=size,
         sha256=sha256,
         header=header,
-        encoding=encoding,
+        encoding=check.encoding,
+        plain=check.encoding == "utf-8" and not check.lone_returns,
         separator=separator,
         header_line=header_line,
         packed=packed,
@@ -246,8 +256,8 @@ def _binary(source: Path | bytes, packed: bool) -> BinaryIO:
     return cast(BinaryIO, gzip.open(file)) if packed else file
 
 
-def _text(source: Path | bytes, packed: bool, encoding: str) -> TextIO:
-    return io.TextIOWrapper(_binary(source, packed), encoding=encoding, newline="")
+def _text(file: BinaryIO, encoding: str) -> TextIO:
+    return io.TextIOWrapper(file, encoding=encoding, newline="")
 
 
 def _chunks(source: Path | bytes, packed: bool) -> Iterator[bytes]:
@@ -256,8 +266,8 @@ def _chunks(source: Path | bytes, packed: bool) -> Iterator[bytes]:
             yield chunk
 
 
-def _checked(source: Path | bytes, packed: bool) -> tuple[str, str]:
-    """Read all of it once: the sum of its content, and the encoding that all of it is in."""
+def _checked(source: Path | bytes, packed: bool) -> tuple[str, TextCheck]:
+    """Read all of it once: the sum of its content, and what was seen of its encoding and lines."""
     digest = hashlib.sha256()
     check: TextCheck | None = None
     size = 0
@@ -282,11 +292,11 @@ def _checked(source: Path | bytes, packed: bool) -> tuple[str, str]:
         raise BadFile("the file is empty")
     check.feed(b"", last=True)
     if not check.failed:
-        return digest.hexdigest(), check.encoding
+        return digest.hexdigest(), check
     again = TextCheck(single_byte(_chunks(source, packed)), LONGEST_LINE)
     for chunk in _chunks(source, packed):
         again.feed(chunk)
-    return digest.hexdigest(), again.encoding
+    return digest.hexdigest(), again
 
 
 def _header(text: TextIO) -> tuple[str, int, tuple[str, ...]]:
@@ -339,19 +349,23 @@ class _Lines:
     """Lines as the csv module wants them: counted, each looked at before it becomes a list of a
     million cells. Some may be taken out before they get there."""
 
-    def __init__(self, lines: Iterable[str], separator: str, first: int = 1) -> None:
+    def __init__(self, lines: Iterable[str | bytes], separator: str, first: int = 1) -> None:
         self.count = first - 1
         self._lines = iter(lines)
         self._separator = separator
-        self._back: str | None = None
+        self._end = b""
+        self._back = deque[bytes]()
         self._inside = False
 
     def __iter__(self) -> _Lines:
         return self
 
     def __next__(self) -> str:
-        line = next(self._lines) if self._back is None else self._back
-        self._back = None
+        found = self._back.popleft() if self._back else next(self._lines)
+        if isinstance(found, str):
+            line = found
+        else:
+            line, self._end = found.decode(), b"\r\n" if found.endswith(b"\r\n") else b"\n"
         self.count += 1
         if len(line) > MOST_COLUMNS:
             columns = 1 + _count(line, self._separator, self._inside)
@@ -365,15 +379,25 @@ class _Lines:
             self._inside ^= line.count('"') % 2 == 1
         return line
 
-    def alike(self, head: str, most: int) -> list[str]:
-        """The next lines, as long as they begin like that and hold no quote."""
-        found = []
-        for line in islice(self._lines, most):
-            if line.startswith(head) and '"' not in line:
-                found.append(line)
-            else:
-                self._back = line
+    def alike(self, head: bytes, tail: bytes, most: int) -> list[bytes]:
+        """The next lines, of bytes, less `tail` and their end.
+
+        As long as they begin and end like that, and hold no quote.
+        """
+        found: list[bytes] = []
+        tail += self._end
+        more = -len(tail)
+        # A line that was looked at before goes to the csv module.
+        lines = () if self._back else islice(cast(Iterator[bytes], self._lines), most)
+        for line in lines:
+            if not (line.startswith(head) and line.endswith(tail)):
+                self._back.append(line)
                 break
+            found.append(line[:more])
+        if b'"' in b"".join(found):
+            first = next(place for place, line in enumerate(found) if b'"' in line)
+            self._back.extendleft(line + tail for line in reversed(found[first:]))
+            del found[first:]
         self.count += len(found)
         return found
 

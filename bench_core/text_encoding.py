@@ -18,6 +18,7 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+LONE_RETURN = re.compile(r"\r[^\n]")
 # So many bytes at the beginning say whether every other one is zero.
 LOOKED_AT = 4096
 
@@ -92,16 +93,18 @@ def file_kind(start: bytes, encoding: str) -> str:
 class TextCheck:
     """Whether chunk after chunk is text, in lines of a bearable length.
 
-    `failed` says that UTF-8 without a mark does not fit: another encoding is to be tried. Raises
-    NotText for everything else.
+    `failed` says that UTF-8 without a mark does not fit: another encoding is to be tried.
+    `lone_returns` that a CR was seen without the LF behind it. Raises NotText for everything else.
     """
 
     def __init__(self, encoding: str, longest_line: int) -> None:
         self.encoding = encoding
         self.failed = False
+        self.lone_returns = False
         self.longest_line = longest_line
         self._decoder = codecs.getincrementaldecoder(encoding)()
         self._ends = {"\n": 0, "\r": 0}
+        self._last = ""
         self._since_end = 0
 
     @property
@@ -130,8 +133,12 @@ class TextCheck:
             raise NotText(
                 "a NUL character: the file is binary or damaged; export it again as CSV", line
             )
-        for end in self._ends:
-            self._ends[end] += text.count(end)
+        lone = LONE_RETURN.search(text) or (self._last == "\r" and (last or text[:1] not in "\n"))
+        self.lone_returns = self.lone_returns or bool(lone)
+        self._last = text[-1:] or self._last
+        self._ends["\n"] += text.count("\n")
+        # Counting them takes as long as all else.
+        self._ends["\r"] += text.count("\r") if self.lone_returns else 0
         last_end = max(text.rfind("\n"), text.rfind("\r"))
         self._since_end = self._since_end + len(text) if last_end < 0 else len(text) - last_end - 1
         if self._since_end > self.longest_line:

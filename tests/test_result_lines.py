@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,6 +125,49 @@ def test_cells_that_moved_from_a_row_to_the_next_are_noticed() -> None:
     lines[5], lines[6] = head, tail
     with pytest.raises(BadFile, match="^line 6: "):
         read("\r\n".join(lines))
+
+
+def quoted(line: str) -> str:
+    cells = line.split(",")
+    return ",".join([*cells[:-1], f'"{cells[-1]}"'])
+
+
+def with_fact(line: str) -> str:
+    cells = line.split(",")
+    cells[result_csv.COLUMNS.index("device")] = "cuda:0"
+    return ",".join(cells)
+
+
+@pytest.mark.parametrize("lines_end", ["\r\n", "\n"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: [*lines[:5], quoted(lines[5]), *lines[6:]],
+        lambda lines: [*lines[:5], with_fact(lines[5]), *lines[6:]],
+        lambda lines: [*lines[:5], "", *lines[5:]],
+        lambda lines: [*lines[:5], lines[5] + "\r", *lines[6:]],
+        lambda lines: [*lines[:5], lines[5] + "\r" + lines[6], *lines[7:]],
+        lambda lines: [*lines[:5], lines[5] + "\n" + lines[6], *lines[7:]],
+        lambda lines: lines,
+    ],
+    ids=["quotes", "a fact", "a blank line", "CR CR LF", "a lone CR", "another end", "no last end"],
+)
+def test_lines_not_as_we_write_them_are_read_as_the_csv_module_reads_them(
+    change: Callable[[list[str]], list[str]], lines_end: str
+) -> None:
+    """A file with a mark at its beginning is read row by row."""
+    text = lines_end.join(change(written(list(many_runs(3, EPOCHS))).strip().split("\r\n")))
+    table = open_table("many.csv", text.encode())
+    by_row = list(open_table("many.csv", text.encode("utf-8-sig")).rows())
+    found = [
+        row
+        for block in table.blocks(len(result_csv.IDENTITY), 40, 1000)
+        for row in (block.first, *table.cut(block))
+    ]
+    assert found == by_row
+    assert [(one.run, list(one.epochs)) for one in read(text)] == [
+        (one.run, list(one.epochs)) for one in read("\ufeff" + text)
+    ]
 
 
 def test_without_arrow_a_file_is_taken_in_all_the_same(tmp_path: Path) -> None:

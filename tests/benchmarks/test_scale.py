@@ -41,15 +41,18 @@ rows = len(pandas.read_csv(sys.argv[1]))
 print(json.dumps([time.monotonic() - began, time.process_time() - busy, {PEAK}, rows]))
 """
 TAKEN_IN = f"""
-import json, resource, sys, time
+import json, resource, sqlite3, sys, time
 from pathlib import Path
 from bench_core import imports
 from bench_core.store import Store
 from bench_core.table_file import open_table
 began, busy = time.monotonic(), time.process_time()
 with Store() as store:
-    rows = imports.take_in(store, open_table("many.csv", Path(sys.argv[1]))).record.rows
-print(json.dumps([time.monotonic() - began, time.process_time() - busy, {PEAK}, rows]))
+    imports.take_in(store, open_table("many.csv", Path(sys.argv[1])))
+took = [time.monotonic() - began, time.process_time() - busy, {PEAK}]
+with sqlite3.connect(store.path) as db:
+    rows = db.execute("SELECT sum(count) FROM packed_epochs").fetchone()[0]
+print(json.dumps([*took, rows]))
 """
 
 
