@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from bench_core.spec import Frozen, SpecError
 
 PROBE_SECONDS = 300.0
 RETRY_SECONDS = 60.0  # it may have been the end of the app that ended the probe
+_OWN_BATCH = re.compile(r"^(def make_batch\b|make_batch\s*=)", re.MULTILINE)
 
 
 class ProbeFailed(RuntimeError):
@@ -234,6 +236,14 @@ def _holds_a_function(file: Path) -> bool:
     """By the words in it: its code runs in a measuring process only."""
     text = _text_of(file)
     return "make_inputs" in text and "build_model" not in text
+
+
+def takes_images(model: str) -> bool:
+    """Whether its input has a size in pixels; a file with a `make_batch` of its own says no."""
+    kind, _, name = model.partition(":")
+    if kind != "file":
+        return kind != "function"
+    return not _OWN_BATCH.search(_text_of(models_dir() / name))
 
 
 def usable_cores() -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
 import shutil
 import signal
@@ -41,6 +42,7 @@ from bench_core.paths import CHECKOUT
 from bench_core.whole_file import write
 
 PART_SECONDS = 1800.0
+MOST_LOG_BYTES = 4_000_000  # a model may print for ever
 POLL_SECONDS = 0.2
 _kernels: TypeAdapter[tuple[Kernel, ...]] = TypeAdapter(tuple[Kernel, ...])
 
@@ -72,7 +74,7 @@ def taken(
         )
     created = psutil.Process(process.pid).create_time()
     try:
-        for line in _lines(process, spec.to_json(), began + PART_SECONDS):
+        for line in _lines(process, spec.to_json(), began + PART_SECONDS, folder / "log.txt"):
             if phase := heard.note(line):
                 told(phase)
     except TimeoutError:
@@ -86,8 +88,10 @@ def taken(
     return heard.keep(time.monotonic() - began)
 
 
-def _lines(process: subprocess.Popen[bytes], first: str, deadline: float) -> Iterator[bytes]:
-    """What the process says until it ends. Raises TimeoutError."""
+def _lines(
+    process: subprocess.Popen[bytes], first: str, deadline: float, log: Path
+) -> Iterator[bytes]:
+    """What the process says until it ends; its log is held short meanwhile. Raises TimeoutError."""
     assert process.stdin and process.stdout
     said: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     stream = process.stdout
@@ -104,6 +108,7 @@ def _lines(process: subprocess.Popen[bytes], first: str, deadline: float) -> Ite
     while True:
         if time.monotonic() > deadline:
             raise TimeoutError
+        keep_the_end(log)
         try:
             line = said.get(timeout=POLL_SECONDS)
         except queue.Empty:
@@ -111,6 +116,18 @@ def _lines(process: subprocess.Popen[bytes], first: str, deadline: float) -> Ite
         if line is None:
             return
         yield line
+
+
+def keep_the_end(log: Path, most_bytes: int = MOST_LOG_BYTES) -> None:
+    """Halve a log that grew beyond `most_bytes`; whoever appends to it goes on at its new end."""
+    if log.stat().st_size <= most_bytes:
+        return
+    with open(log, "r+b") as file:
+        file.seek(-(most_bytes // 2), os.SEEK_END)
+        end = file.read(most_bytes // 2)
+        file.seek(0)
+        file.truncate()
+        file.write(end)
 
 
 def _ended_without_a_word(code: int, phase: str) -> events.Failed:
@@ -161,8 +178,8 @@ class _Taken:
             return ""
         match kind:
             case "phase":
-                self.phase = said["phase"]
-                return self.phase
+                before, self.phase = self.phase, said["phase"]
+                return self.phase if self.phase != before else ""
             case "environment":
                 self.facts["environment"] = events.parse(line)
             case "prepared":

@@ -241,13 +241,3 @@ class Capture(Frozen):
     @property
     def graph_breaks(self) -> int:
         return sum(len(frame.breaks) for frame in self.frames)
-
-    @property
-    def title(self) -> str:
-        """`resnet18, training, batch 16, 224 px, compile on cpu`."""
-        work = self.spec.workload
-        task = "training" if work.task == "train" else "inference"
-        size = [] if work.is_function else [f"{work.image_size} px"]
-        seed = [f"seed {number}"] if (number := self.spec.measurement.seed) else []
-        words = [work.model_name, task, *work.words, *size, *seed, self.spec.variant.name]
-        return f"{', '.join(words)} on {self.spec.device}"

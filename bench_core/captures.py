@@ -33,6 +33,7 @@ from pathlib import Path
 import psutil
 
 from bench_core import capture_part, whole_file
+from bench_core.capabilities import takes_images
 from bench_core.captured import (
     PARTS,
     Capture,
@@ -40,13 +41,12 @@ from bench_core.captured import (
     Kernel,
     PartName,
 )
-from bench_core.file_lock import locked
+from bench_core.file_lock import LOOK_SECONDS, locked
 from bench_core.graph import Graph
 from bench_core.paths import CHECKOUT, caches_dir, machine_lock, models_dir, settings
 from bench_core.spec import COMPILES, Frozen, Measurement, RunSpec, SpecError, Workload
 
 POLL_SECONDS = 0.2
-LOOK_SECONDS = 1.0  # so long the lock may be held by those who only look, moments each
 FORM = 5  # of what is kept: a new one leaves older captures unread
 
 
@@ -94,6 +94,7 @@ def essence(spec: RunSpec) -> RunSpec:
     if said := objection(spec):
         raise CannotCapture(said)
     work = spec.workload
+    without_images = set() if takes_images(work.model) else {"image_size"}
     kept = {
         name: getattr(work, name)
         for name in (
@@ -101,6 +102,7 @@ def essence(spec: RunSpec) -> RunSpec:
             "optimizer", "learning_rate", "threads", "grad_mode", "compile_in_grad_mode",
             "backward",
         )
+        if name not in without_images
     }  # fmt: skip
     return RunSpec(
         workload=Workload(**kept, pipeline="resident", samples=work.batch_size),
@@ -171,6 +173,17 @@ def source_of(capture: Capture, kernel: Kernel) -> str:
     """The kernel's definition, or the call of the library, as it stands in the code."""
     lines = read_file(capture, kernel.file).splitlines()
     return "\n".join(lines[kernel.first_line - 1 : kernel.last_line])
+
+
+def title_of(capture: Capture) -> str:
+    """`resnet18, training, batch 16, 224 px, compile on cpu`."""
+    spec = capture.spec
+    work = spec.workload
+    task = "training" if work.task == "train" else "inference"
+    size = [f"{work.image_size} px"] if takes_images(work.model) else []
+    seed = [f"seed {spec.measurement.seed}"] if spec.measurement.seed else []
+    words = [work.model_name, task, *work.words, *size, *seed, spec.variant.name]
+    return f"{', '.join(words)} on {spec.device}"
 
 
 def delete(key: str) -> None:
@@ -293,12 +306,10 @@ class _Teller:
 
 @contextlib.contextmanager
 def _only_one(key: str) -> Iterator[None]:
-    descriptor, deadline = None, time.monotonic() + LOOK_SECONDS
-    while folder_of(key).is_dir():
-        descriptor = locked(folder_of(key) / "lock")
-        if descriptor is not None or time.monotonic() > deadline:
-            break
-        time.sleep(0.02)
+    try:
+        descriptor = locked(folder_of(key) / "lock", patience_seconds=LOOK_SECONDS)
+    except FileNotFoundError:
+        descriptor = None
     if descriptor is None:
         raise CaptureBusy(f"capture {key} is being taken already, or there is none")
     try:

@@ -97,7 +97,8 @@ def main() -> None:
 @click.option(
     "--task",
     type=click.Choice(typing.get_args(Task)),
-    help="Seconds of an epoch, or latencies of single calls; train when left out.",
+    help="Seconds of an epoch, or latencies of single calls; train when left out, "
+    "and infer where all models are functions.",
 )
 @click.option(
     "--model",
@@ -529,16 +530,9 @@ def graph(
         written = graph_files.write(capture, folder, wanted, whole=whole)
     except OSError as error:
         raise Plain(f"{error.filename or folder}: {error.strerror}") from None
-    click.echo(f"{capture.title}, torch {capture.torch}")
-    for stage in wanted:
-        for file in capture.at(stage):
-            operators = counted(file.operators, "operator")
-            which = f"graph {file.number}, {file.part}" if len(capture.frames) > 1 else file.part
-            click.echo(f"{STAGES[stage].title} ({which}): {operators}")
-    for frame in capture.frames:
-        for found in frame.breaks:
-            where = f" at {found.place}" if found.place else ""
-            click.echo(f"graph {frame.number} ends{where}: {found.reason.splitlines()[0]}")
+    click.echo(f"{captures.title_of(capture)}, torch {capture.torch}")
+    for line in graph_files.described(capture, wanted):
+        click.echo(line)
     click.echo(f"{counted(capture.kernels, 'kernel')}, {capture.extern_calls} calls of libraries")
     click.echo(f"{counted(len(written), 'file')} in {folder}")
     for failure in capture.failures.values():

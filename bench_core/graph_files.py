@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench_core import captures
 from bench_core.captured import Capture
-from bench_core.graph import Graph, Stage
+from bench_core.graph import STAGES, Graph, Stage
 from bench_core.graph_dot import dot
 from bench_core.graph_picture import Picture, calls_picture, picture
 from bench_core.graph_svg import svg
@@ -37,6 +37,26 @@ def write(
     return written
 
 
+def described(capture: Capture, stages: Collection[Stage]) -> Iterator[str]:
+    """A line a graph, with its operators at each stage, and below it what ended it and where."""
+    frames = {frame.number: frame for frame in capture.frames}
+    for number in sorted({*frames, *(file.number for file in capture.graphs)}):
+        frame = frames.get(number)
+        counts = []
+        for stage in stages:
+            of_graph = [file for file in capture.at(stage) if file.number == number]
+            if of_graph:
+                title = STAGES[stage].title
+                told = " + ".join(str(file.operators) for file in of_graph)
+                counts.append(f"{title[0].lower()}{title[1:]} {told}")
+        place = f" at {frame.place}" if frame and frame.place else ""
+        sides = " (forward + backward)" if " + " in "".join(counts) else ""
+        yield f"graph {number}{place}, operators: {', '.join(counts) or 'none'}{sides}"
+        for one in frame.breaks if frame else ():
+            where = f" at {one.place}" if one.place else ""
+            yield f"  break{where}: {one.reason.splitlines()[0]}"
+
+
 def _texts(capture: Capture, stages: Collection[Stage], whole: bool) -> Iterator[tuple[str, str]]:
     if len(capture.frames) > 1 or capture.graph_breaks:
         yield from _drawn("calls", calls_picture(capture.frames))
@@ -51,8 +71,8 @@ def _texts(capture: Capture, stages: Collection[Stage], whole: bool) -> Iterator
         if file.drawing:
             by_fx = captures.read_file(capture, file.drawing)
             yield f"{name}.fx.dot", by_fx
-            if laid_out := _laid_out(by_fx):
-                yield f"{name}.fx.svg", laid_out
+            if by_dot := laid_out(by_fx):
+                yield f"{name}.fx.svg", by_dot
     for code in capture.code:
         yield Path(code.file).name, captures.read_file(capture, code.file)
     kernels = [kernel.model_dump(mode="json") for kernel in captures.read_kernels(capture)]
@@ -72,10 +92,10 @@ def _modules(graph: Graph) -> set[str]:
 def _drawn(name: str, drawn: Picture) -> Iterator[tuple[str, str]]:
     text = dot(drawn)
     yield f"{name}.dot", text
-    yield f"{name}.svg", _laid_out(text) or svg(drawn)
+    yield f"{name}.svg", laid_out(text) or svg(drawn)
 
 
-def _laid_out(text: str) -> str:
+def laid_out(text: str) -> str:
     """By Graphviz where it is installed; empty where it is not, or does not come to an end."""
     if not (program := shutil.which("dot")):
         return ""

@@ -106,6 +106,8 @@ def experiment_of(preset: str | None, device: str, given: dict[str, Any]) -> Exp
     said = {name: value for name, value in given.items() if value is not None}
     if "dataset_path" in said:
         said["dataset_path"] = str(Path(said["dataset_path"]).expanduser().resolve())
+    if all(model.startswith("function:") for model in fields["models"]):
+        said.setdefault("task", "infer")  # a function has nothing to train
     fields["workload"] = {**base.workload, **_part(said, Workload)}
     fields["measurement"] = base.measurement.changed(**_part(said, Measurement))
     experiment = Experiment(**fields)

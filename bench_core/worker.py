@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench_core import until_sure
 from bench_core.child import POLL_SECONDS, end_processes
-from bench_core.file_lock import locked
+from bench_core.file_lock import LOOK_SECONDS, locked
 from bench_core.measured import measure as measure_run
 from bench_core.paths import CHECKOUT, data_dir, logs_dir, settings
 from bench_core.run import Run
@@ -38,7 +38,7 @@ class WorkerBusy(RuntimeError):
 
 def alive() -> bool:
     """Whether a worker holds this data folder."""
-    descriptor = locked(data_dir() / "worker.lock")
+    descriptor = locked(data_dir() / "worker.lock", shared=True)
     if descriptor is None:
         return True
     os.close(descriptor)
@@ -84,7 +84,7 @@ def serve(
     worker holds the data folder. When the package's files changed, a worker replaces itself
     by a new one between two runs.
     """
-    lock = locked(data_dir() / "worker.lock")
+    lock = locked(data_dir() / "worker.lock", patience_seconds=LOOK_SECONDS)
     if lock is None:
         raise WorkerBusy(f"another worker holds {data_dir()}")
     version = code_version()

@@ -56,7 +56,9 @@ def test_what_was_asked_for_differently_is_named():
     seeded = first.spec.changed(measurement=Measurement(weights="random", seed=7))
     third = plant_capture(seeded)
     assert asked_otherwise(first, third) == ["seed 0, then 7"]
-    assert "seed 7" in third.title and third.title != first.title
+    assert "seed 7" in captures.title_of(third) and captures.title_of(third) != captures.title_of(
+        first
+    )
 
 
 def test_kernels_are_told_apart_by_what_they_compute_not_by_their_number():

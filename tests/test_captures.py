@@ -25,6 +25,7 @@ from bench_core.events import Failed
 from bench_core.file_lock import locked
 from bench_core.graph import STAGES, Graph, Node
 from bench_core.spec import Measurement, RunSpec, Variant, Workload
+from tests.planted_capture import BREAK, capture_spec, plant_capture
 
 COMPILE = Variant(execution="compile")
 
@@ -142,7 +143,7 @@ def test_a_capture_is_read_as_it_was_kept() -> None:
     [kernel] = captures.read_kernels(capture)
     assert captures.source_of(capture, kernel).startswith("kernel = async_compile")
     assert (capture.kernels, capture.extern_calls, capture.ir_nodes_before_fusion) == (1, 0, 1)
-    assert capture.title == "small_cnn, training, batch 16, 224 px, compile on cpu"
+    assert captures.title_of(capture) == "small_cnn, training, batch 16, 224 px, compile on cpu"
     captures.delete(capture.key)
     assert captures.stored() == []
 
@@ -197,14 +198,59 @@ def test_new_graphs_begin_anew_and_later_parts_add_to_them() -> None:
     assert capture_part._Taken(before, "cost", folder).keep(1.0).missing == before.missing
 
 
-def test_a_part_that_talks_without_end_ends_at_its_deadline() -> None:
+def test_of_a_log_that_grows_without_end_the_end_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    with open(log, "ab", buffering=0) as writer:
+        writer.write(b"first\n" + b"x" * 100)
+        capture_part.keep_the_end(log, most_bytes=106)
+        assert log.read_bytes().startswith(b"first"), "a short one is left alone"
+        writer.write(b"the end")
+        capture_part.keep_the_end(log, most_bytes=20)
+        writer.write(b", and on")
+    assert log.read_bytes() == b"xxxthe end, and on"
+
+
+def test_a_lock_is_waited_for_while_others_only_look(tmp_path: Path) -> None:
+    looking = locked(tmp_path / "lock", shared=True)
+    assert looking is not None and locked(tmp_path / "lock") is None
+    threading.Timer(0.1, os.close, [looking]).start()
+    held = locked(tmp_path / "lock", patience_seconds=30)
+    assert held is not None and locked(tmp_path / "lock", shared=True) is None
+    os.close(held)
+
+
+def test_a_line_a_graph_says_its_operators_and_below_it_what_ended_it() -> None:
+    capture = plant_capture(capture_spec(), blocks=3, breaks=(BREAK,))
+    assert list(graph_files.described(capture, ("dynamo", "after_fusion"))) == [
+        "graph 0 at model.py:3, operators: captured 13, after fusion 6 + 6 (forward + backward)",
+        "  break at model.py:7: data-dependent jump",
+    ]
+
+
+def test_a_model_that_makes_its_own_batches_has_no_size_in_pixels(folders: Path) -> None:
+    (folders / "models").mkdir()
+    (folders / "models" / "own.py").write_text("def make_batch(batch_size): ...\n")
+    (folders / "models" / "net.py").write_text("# no make_batch here\n")
+
+    def title(model: str, image_size: int) -> str:
+        spec = captures.essence(a_spec(model=model, image_size=image_size, task="infer"))
+        return captures.title_of(Capture(key="", spec=spec))
+
+    assert title("file:net.py", 32) != title("file:net.py", 64)
+    for model in ("file:own.py", "function:sin_cos"):
+        assert title(model, 32) == title(model, 64) and "px" not in title(model, 32)
+
+
+def test_a_part_that_talks_without_end_ends_at_its_deadline(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.touch()
     talking = [sys.executable, "-c", "while True: print('{}')"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(talking, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
     try:
         with pytest.raises(TimeoutError):
             began = time.monotonic()
-            for _ in capture_part._lines(process, "", began + 0.5):
+            for _ in capture_part._lines(process, "", began + 0.5, log):
                 assert time.monotonic() < began + 20, "the deadline was not looked at"
     finally:
         process.kill()

@@ -26,6 +26,7 @@ from bench_core.spec import (
     Measurement,
     Rung,
     RunSpec,
+    SpecError,
     Variant,
     Workload,
 )
@@ -337,6 +338,13 @@ def read_back(line: str) -> Experiment:
     for name in ("csv_file", "plan"):
         given.pop(name)
     return experiment_of(given.pop("preset"), given.pop("device"), given)
+
+
+def test_a_function_is_measured_in_inference_where_no_task_is_said():
+    asked = "python -m bench_core run --device cpu --model function:sin_cos"
+    assert {spec.workload.task for spec in read_back(asked).runs()} == {"infer"}
+    with pytest.raises(SpecError, match="has no parameters to train"):
+        read_back(f"{asked} --task train").runs()
 
 
 def infers(**fields: Any) -> Workload:

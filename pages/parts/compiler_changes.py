@@ -16,7 +16,7 @@ from pages.parts.text import plain
 
 
 def changes_card(capture: Capture, kept: Sequence[Capture]) -> None:
-    others = {one.key: one.title for one in kept if one.key != capture.key}
+    others = {one.key: captures.title_of(one) for one in kept if one.key != capture.key}
     with st.container(border=True, gap="small"):
         st.markdown("**What changed between two captures**")
         if not others:
@@ -25,15 +25,16 @@ def changes_card(capture: Capture, kept: Sequence[Capture]) -> None:
                 "the two stand here side by side."
             )
             return
-        titles = {capture.key: capture.title, **others}
+        titles = {capture.key: captures.title_of(capture), **others}
         left, right = st.columns(2, gap="small")
         keys = list(titles)
         from_address("first", capture.key, keys)
-        from_address("second", None, keys)
         first = left.selectbox("First", keys, format_func=titles.__getitem__, key="first")
+        others_left = [key for key in keys if key != first]
+        from_address("second", None, others_left)
         second = right.selectbox(
             "Second",
-            keys,
+            others_left,
             placeholder="Choose another capture",
             format_func=titles.__getitem__,
             key="second",
@@ -42,9 +43,6 @@ def changes_card(capture: Capture, kept: Sequence[Capture]) -> None:
         put_into_address("first", first if first != capture.key else "")
         put_into_address("second", second or "")
         if second is None:
-            return
-        if first == second:
-            st.caption("Both are the same capture: choose another one.")
             return
         one, other = captures.read(first), captures.read(second)
         if one and other:

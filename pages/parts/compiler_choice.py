@@ -203,7 +203,7 @@ def take_kept() -> None:
 
 def kept_field(kept: Sequence[Capture]) -> bool:
     """The captures that are kept; shows the one that the fields name, if it is one of them."""
-    titles = {capture.key: capture.title for capture in kept}
+    titles = {capture.key: captures.title_of(capture) for capture in kept}
     try:
         shown = capture_of(spec_of(current()), kept)
     except (SpecError, captures.CannotCapture):
