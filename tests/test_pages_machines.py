@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from bench_core import imports, minimal_csv
 from bench_core.machines import across
 from bench_core.pairing import comparisons
 from bench_core.store import Store
+from bench_core.table_file import open_table
 from pages.parts.report_button import report_of
 from tests.driven_pages import button, labels, opened, said, table, words
 from tests.planted import EAGER, SHAPES, Shape, measured_in, plant_run, planted_experiment
@@ -55,6 +57,13 @@ def prices(at: AppTest) -> list[str]:
 def test_one_machine_has_no_section(store):
     plant(store, "T4", "resnet18", "resnet101")
     assert "Across machines" not in words(opened("compare"))
+
+
+def test_what_holds_two_machines_apart_is_named(store):
+    planted_experiment(store, models=("small_cnn",), machine="CPU", repeats=1, epochs=4)
+    rows = minimal_csv.TEMPLATE.replace("Example GPU", "T4").replace("resnet18", "small_cnn")
+    imports.take_in(store, open_table("t4.csv", rows.encode()))
+    assert "T4 does not state dataset, pipeline" in said(opened("compare"))
 
 
 def test_machines_side_by_side_with_what_is_missing_and_why(three):

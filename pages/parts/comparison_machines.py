@@ -23,6 +23,7 @@ from bench_core.machine_words import (
     whole_machines_text,
 )
 from bench_core.machines import Across, Row
+from bench_core.machines_apart import apart_sentences
 from bench_core.store import Store
 from bench_core.units import count_text, counted
 from pages.parts.comparison_machine_table import machines_table
@@ -34,6 +35,8 @@ from pages.parts.text import plain
 MOST_ROWS = 50
 MOST_MISSING = 500
 MOST_MEANS = 3
+MOST_APART = 2
+MOST_FACTS = 4
 LONG_TRAINING = 100
 MOST_EPOCHS = 100_000
 MOST_PRICE = 1e6  # an hour, in whatever currency
@@ -47,6 +50,8 @@ def machines_section(across: Across, machines: Sequence[str], view_only: bool) -
     rows = every[:MOST_ROWS]
     with st.container(border=True, gap="xsmall"):
         st.markdown(f"**Across machines: {plain(headline(across))}**")
+        for sentence in apart_sentences(across, MOST_FACTS)[:MOST_APART]:
+            st.markdown(plain(sentence))
         for sentence in means_sentences(across)[:MOST_MEANS]:
             st.markdown(plain(sentence))
         name = _choose(across, every, prices) if rows else None
@@ -158,6 +163,8 @@ def _left_out_dialog(across: Across) -> None:
     """What the means leave out, what is missing where and why, and what machines differ in."""
     if sentences := left_out_sentences(across):
         st.markdown(f"**Geometric means:** {plain(' '.join(sentences))}")
+    for sentence in apart_sentences(across):
+        st.markdown(plain(sentence))
     missing = incomplete(across)
     if missing:
         shown = missing[:MOST_MISSING]
