@@ -6,6 +6,7 @@ graph_picture.py draws them, graph_dot.py writes them as DOT.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Literal, NamedTuple
 
@@ -70,6 +71,23 @@ def short_operator(target: str) -> str:
     parts = target.removeprefix("torch.ops.").split(".")
     overloaded = len(parts) == 3 and parts[0] != "torch"
     return parts[1] if overloaded else parts[-1]
+
+
+_WEIGHT = re.compile(r"l_self_(?:modules_(.+?)_)?(?:parameters|buffers)_(.+?)_+")
+
+
+def plain_input(name: str) -> str:
+    """`features.0.weight` of `l_self_modules_features_modules_0_parameters_weight_`, TorchDynamo's
+    name of it; `x` of `l_x_`; any other name as it is."""
+    if found := _WEIGHT.fullmatch(name):
+        module, weight = found.groups(default="")
+        return ".".join(filter(None, (*module.split("_modules_"), weight)))
+    return re.sub(r"^l_(.+?)_+$", r"\1", name)
+
+
+def plain_kernel(name: str) -> str:
+    """`batch_norm_relu` of `cpp_fused_batch_norm_relu_1`: what it computes, in the code's words."""
+    return re.sub(r"^(cpp|triton_[a-z]+)_fused_+|_\d+$", "", name).strip("_") or name
 
 
 class Node(Frozen):

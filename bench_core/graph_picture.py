@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from bench_core.captured import Frame
-from bench_core.graph import OPERATORS, Graph, Node, short_operator
+from bench_core.graph import OPERATORS, Graph, Node, plain_input, plain_kernel, short_operator
 from bench_core.graph_places import Drawn, places_of
 from bench_core.units import NO_BREAK, counted
 
 Color = Literal["group", "time"]
-# A picture with so few nodes is drawn whole, inputs included.
+# A picture with so few nodes is drawn whole; its inputs, too, unless a row of them makes it wide.
 MOST_AT_ONCE = 30
+MOST_INPUTS = 6
 MOST_BOXES = 150
 LONGEST_LABEL = 40
 
@@ -74,7 +75,12 @@ def picture(
 ) -> Picture:
     """The graph as boxes. `opened` are modules to look into, `seconds` a step's by node."""
     small = len(graph.nodes) <= MOST_AT_ONCE
-    nodes = [node for node in graph.nodes if node.is_operator or small]
+    with_inputs = small and _inputs(graph) <= MOST_INPUTS
+    nodes = [
+        node
+        for node in graph.nodes
+        if node.is_operator or (small and (with_inputs or node.op != "placeholder"))
+    ]
     places = places_of(graph.part == "both", nodes, opened, whole=small)
     by_box: dict[Drawn, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -83,11 +89,14 @@ def picture(
     drawn = found[:MOST_BOXES]
     spent = {place.name: _spent(by_box[place], seconds) for place in drawn}
     most = max(spent.values(), default=0.0)
+    shared = Counter(node.group for node in graph.nodes if node.group)
     groups = _groups(by_box, drawn) if graph.stage == "before_fusion" else {}
     boxes = []
     for place in drawn:
         inside = by_box[place]
-        look = _look(inside, place, color, spent[place.name], most, bool(seconds))
+        look = _shade(spent[place.name], most) if color == "time" and seconds else None
+        if look is None or not any(node.is_operator for node in inside):
+            look = _look(inside, place, shared)
         share = spent[place.name] / step_seconds if step_seconds else 0.0
         boxes.append(
             Box(
@@ -106,7 +115,7 @@ def picture(
         boxes=tuple(boxes),
         edges=_edges(nodes, places, {place.name for place in drawn}, whole=small),
         frames=_frame_labels(groups, by_box),
-        left_out=_left_out(graph, len(found), len(drawn), small),
+        left_out=_left_out(graph, len(found), len(drawn), with_inputs),
     )
 
 
@@ -132,21 +141,23 @@ def _spent(nodes: Iterable[Node], seconds: Mapping[str, float] | None) -> float:
     return sum((seconds or {}).get(node.name, 0.0) for node in nodes)
 
 
-def _look(
-    inside: Sequence[Node], place: Drawn, color: Color, spent: float, most: float, timed: bool
-) -> tuple[str, str]:
+def _shade(spent: float, most: float) -> tuple[str, str]:
+    share = spent / most if most else 0.0
+    return next(look for limit, look in SHADES if share <= limit + 1e-9)
+
+
+def _look(inside: Sequence[Node], place: Drawn, shared: Counter[str]) -> tuple[str, str]:
+    """Its kind; `shared` says of how many nodes each fused group is."""
     if not any(node.is_operator for node in inside):
         return INPUT
-    if color == "time" and timed:
-        share = spent / most if most else 0.0
-        return next(look for limit, look in SHADES if share <= limit + 1e-9)
     if all(node.extern for node in inside):
         return EXTERN
     if all(node.op == "nop" for node in inside):
         return INPUT
     if place.opens or len(inside) > 1:
         return PLAIN
-    group = inside[0].group or (inside[0].name if inside[0].members else "")
+    [node] = inside
+    group = node.group if shared[node.group] > 1 else node.name if len(node.members) > 1 else ""
     return (GROUPS[_number_in(group) % len(GROUPS)], "#FFFFFF") if group else PLAIN
 
 
@@ -170,16 +181,24 @@ def _groups(by_box: Mapping[Drawn, Sequence[Node]], drawn: Sequence[Drawn]) -> d
 def _frame_labels(
     groups: Mapping[str, str], by_box: Mapping[Drawn, Sequence[Node]]
 ) -> dict[str, str]:
+    """`7 fused: batch_norm_relu`; the scheduler's own names, op1_op2, say nothing."""
     kernel_of = {node.group: node.kernel for nodes in by_box.values() for node in nodes}
     counts = Counter(groups.values())
     return {
-        group: cut(f"{counts[group]} fused: {kernel_of.get(group) or group}")
+        group: cut(f"{counts[group]} fused{f': {plain_kernel(kernel)}' if kernel else ''}")
         for group in dict.fromkeys(groups.values())
+        for kernel in [kernel_of.get(group)]
     }
 
 
 def cut(text: str, most: int = LONGEST_LABEL) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def cut_inside(text: str, most: int) -> str:
+    """Both ends of it: names that begin alike are told apart by theirs."""
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[-half:]}"
 
 
 def _label(inside: Sequence[Node], place: Drawn, share: float) -> str:
@@ -193,7 +212,7 @@ def _label(inside: Sequence[Node], place: Drawn, share: float) -> str:
             words[0] += " backward"
     else:
         node = inside[0]
-        words = [cut(_computes(node) if node.is_operator else node.name)]
+        words = [cut(_computes(node) if node.is_operator else plain_input(node.name))]
         if node.members:
             words.append(f"{len(node.members)} fused")
         if node.recomputed:
@@ -205,6 +224,10 @@ def _label(inside: Sequence[Node], place: Drawn, share: float) -> str:
 
 def _computes(node: Node) -> str:
     """`var_mean, add +5`: the first operators of a loop, and how many more."""
+    if not node.target:  # the scheduler's own, made from no operator: it copies for another one
+        if node.op == "nop":
+            return "no code"
+        return f"in {plain_kernel(node.kernel)}" if node.kernel else node.name
     names = [short_operator(one) for one in node.target.split(", ")]
     more = f" +{len(names) - 2}" if len(names) > 3 else ""
     return (", ".join(names[: 2 if more else 3]) + more) or node.name
@@ -254,10 +277,13 @@ def _tip(inside: Sequence[Node], place: Drawn, share: float) -> str:
     return "\n".join(lines)
 
 
-def _left_out(graph: Graph, found: int, drawn: int, small: bool) -> str:
+def _inputs(graph: Graph) -> int:
+    return sum(node.op == "placeholder" for node in graph.nodes)
+
+
+def _left_out(graph: Graph, found: int, drawn: int, with_inputs: bool) -> str:
     notes = []
-    inputs = sum(node.op == "placeholder" for node in graph.nodes)
-    if inputs and not small:
+    if (inputs := _inputs(graph)) and not with_inputs:
         notes.append(f"{counted(inputs, 'input')} (weights, buffers, data) are not drawn.")
     if found > drawn:
         notes.append(

@@ -24,6 +24,10 @@ MARGIN = 6.0
 LEAST_WIDTH = 60.0
 EDGE = "#7A8594"
 FRAME = "#E0590B"
+MARKER = (
+    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+    f'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="{EDGE}"/></marker></defs>'
+)
 FONT = "'Source Sans', 'Source Sans 3', Helvetica, Arial, sans-serif"
 
 
@@ -45,9 +49,8 @@ def svg(picture: Picture) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}" font-family="{FONT}" '
         f'font-size="{FONT_SIZE}">',
-        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-        f'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="{EDGE}"/></marker></defs>',
-        *(_edge(points) for points in found.routes.values()),
+        MARKER,
+        *(edge(points) for points in found.routes.values()),
         *_frames(stacks, sizes, found, picture),
     ]
     for name, boxes in stacks.items():
@@ -58,7 +61,7 @@ def svg(picture: Picture) -> str:
             at = top + (FRAME_PAD + number * ROW if framed else 0.0)
             parts.append(_box(box, x, at, widths[box.name]))
             if number and (boxes[number - 1].name, box.name) in picture.edges:
-                parts.append(_edge(((x, at - ROW + BOX_HEIGHT), (x, at))))
+                parts.append(edge(((x, at - ROW + BOX_HEIGHT), (x, at))))
     return "\n".join([*parts, "</svg>"])
 
 
@@ -84,7 +87,7 @@ def _stack_size(boxes: Sequence[Box], label: str, widths: dict[str, float]) -> S
     return Size(widest + 2 * FRAME_PAD, rows + FRAME_PAD + FRAME_LABEL)
 
 
-def _edge(points: Sequence[Point]) -> str:
+def edge(points: Sequence[Point]) -> str:
     """A line that leaves and reaches boxes from above and below, and bends between layers."""
     (x, y), *others = points
     path = [f"M{x:.1f} {y:.1f}"]

@@ -92,7 +92,7 @@ def phase_title(timelines: Sequence[Timeline]) -> str:
     if warm is None or warm is line:
         return title if line.cache == "cold" else f"{title}, from a warm cache"
     now = seconds_in(warm, longest)
-    if now < 0.05 * seconds:
+    if not now:
         return f"{title}; a warm cache skips it"
     return (
         f"{title}; from a warm cache {seconds_text(now)} of {seconds_text(warm.first_call_seconds)}"

@@ -14,7 +14,13 @@ import streamlit as st
 from bench_core import capabilities, captures
 from bench_core.spec import SpecError
 from pages.parts import compiler_choice as choice
-from pages.parts import compiler_kernels, compiler_phases, compiler_pictures, compiler_taking
+from pages.parts import (
+    compiler_fields,
+    compiler_kernels,
+    compiler_phases,
+    compiler_pictures,
+    compiler_taking,
+)
 from pages.parts.compiler_changes import changes_card
 from pages.parts.compiler_words import absences, answer, disturbance
 from pages.parts.text import plain
@@ -28,7 +34,7 @@ with st.container(horizontal=True, vertical_alignment="center", horizontal_align
     st.title("What the compiler made of it", anchor=False, width="content")
     with st.container(horizontal=True, vertical_alignment="center", width="content"):
         shown = choice.kept_field(kept)
-        choice.fields(offers, shown)
+        compiler_fields.fields(offers, shown)
 choice.write_address()
 
 try:

@@ -12,7 +12,7 @@ from bench_core.captured import Cost, Frame, Kernel, ModuleCost
 from bench_core.graph import Graph, Node
 from bench_core.graph_dot import dot
 from bench_core.graph_layout import GAP_X, Size, layout
-from bench_core.graph_picture import BREAK, EXTERN, SHADES, Picture, calls_picture, picture
+from bench_core.graph_picture import BREAK, EXTERN, PLAIN, SHADES, Picture, calls_picture, picture
 from bench_core.graph_svg import svg
 from bench_core.node_costs import node_seconds
 from tests.planted_capture import BREAK as PLANTED_BREAK
@@ -70,11 +70,31 @@ def test_what_was_fused_is_framed_and_coloured_alike(capture):
     framed = [box for box in shown.boxes if box.frame]
     assert len(framed) == 7
     assert len({(box.frame, box.fill) for box in framed}) == 1
-    assert shown.frames[framed[0].frame].startswith("7 fused: cpp_fused_batch_norm")
+    assert shown.frames[framed[0].frame].startswith("7 fused: batch_norm_relu")
     [call] = [box for box in shown.boxes if box.name == "op0"]
     assert call.fill == EXTERN[0] and "left to a library" in call.tip
     after = picture(graph_of(capture, "after_fusion"), opened=opened)
     assert "var_mean, add +3 · 7 fused" in labels(after)
+
+
+def test_a_loop_that_stayed_alone_has_one_colour_before_and_after():
+    loop = Node(name="op0", op="loop", target="sin, add", group="op0")
+    before = picture(Graph(stage="before_fusion", nodes=(loop,)))
+    after = picture(Graph(stage="after_fusion", nodes=(loop.changed(group=""),)))
+    assert before.boxes[0].fill == after.boxes[0].fill == PLAIN[0]
+
+
+def test_inputs_are_called_as_the_model_calls_them():
+    names = {
+        "l_self_modules_layer1_modules_0_modules_conv1_parameters_weight_": "layer1.0.conv1.weight",
+        "l_self_modules_bn_buffers_num_batches_tracked_": "bn.num_batches_tracked",
+        "l_self_parameters_scale_": "scale",
+        "l_x_": "x",
+        "primals_1": "primals_1",
+        "s34": "s34",
+    }
+    nodes = tuple(Node(name=name, op="placeholder") for name in names)
+    assert labels(picture(Graph(stage="dynamo", nodes=nodes))) == list(names.values())
 
 
 def test_recomputed_operators_are_marked(capture):
@@ -160,6 +180,22 @@ def test_a_small_graph_is_drawn_whole_with_its_inputs():
     shown = picture(Graph(stage="dynamo", nodes=nodes))
     assert labels(shown) == ["x", "sin", "output"]
     assert shown.left_out == ""
+
+
+def test_a_row_of_inputs_that_would_make_a_small_graph_wide_is_left_out_and_counted():
+    inputs = tuple(Node(name=f"p{n}", op="placeholder") for n in range(7))
+    linear = Node(
+        name="linear",
+        op="call_function",
+        target="F.linear",
+        inputs=tuple(node.name for node in inputs),
+    )
+    output = Node(name="output", op="output", inputs=("linear",))
+    shown = picture(Graph(stage="dynamo", nodes=(*inputs, linear, output)))
+    assert labels(shown) == ["linear", "output"] and shown.edges == (("linear", "output"),)
+    assert shown.left_out == "7 inputs (weights, buffers, data) are not drawn."
+    shown = picture(Graph(stage="dynamo", nodes=(*inputs[1:], linear, output)))
+    assert len(shown.boxes) == 8 and shown.left_out == ""
 
 
 def test_operators_beside_one_module_are_taken_for_its_own_and_between_two_they_stand_apart():

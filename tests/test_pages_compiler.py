@@ -132,7 +132,8 @@ def test_a_capture_that_waits_for_its_turn_says_so():
 def test_the_answer_is_the_title_and_its_sentence_stands_alone():
     at = shown(plant_capture())
     assert at.subheader[0].value.replace("\\", "").replace("\u00a0", " ") == (
-        "24 + 24 operations became 12 kernel calls: 6 of generated kernels and 6 of libraries."
+        "24 forward + 24 backward operations became 12 kernel calls: "
+        "6 of generated kernels and 6 of libraries."
     )
     assert "One graph, no breaks." in said(at)
     assert "Calls of libraries (mostly convolution" in said(at)
@@ -168,10 +169,10 @@ def test_the_newest_capture_is_shown_first_and_any_other_can_be_chosen():
         captures.title_of(newest),
         "resnet18, training, batch 16, 224 px, compile on cpu",
     ]
-    assert "40 + 40 operations" in at.subheader[0].value.replace("\\", "")
+    assert "40 forward + 40 backward operations" in at.subheader[0].value.replace("\\", "")
     field.select(field.options[1]).run()
     assert not at.exception
-    assert "24 + 24 operations" in at.subheader[0].value.replace("\\", "")
+    assert "24 forward + 24 backward operations" in at.subheader[0].value.replace("\\", "")
 
 
 @pytest.mark.parametrize(
@@ -243,13 +244,15 @@ def test_breaks_are_red_between_the_graphs_and_listed_with_their_line():
     at = shown(plant_capture(breaks=(BREAK,)), stage="dynamo")
     assert "One graph, 1 break." in said(at)
     assert "data-dependent jump" in pictures(at)[0]["svg"]
-    assert list(table(at, "Break")["Line"]) == ["if x.sum() > 0:"]
+    assert "Graph 0 ends at model.py:7**  \ndata-dependent jump" in said(at)
+    assert "if x.sum() > 0:" in [one.value for one in at.code]
 
 
 def test_other_ways_to_capture_stand_beside_with_their_reason():
-    frame = table(shown(plant_capture(), stage="dynamo"), "Way")
-    assert list(frame["Captured"]) == [True, True, False]
-    assert "control flow · model.py:7" in frame["Why not, or where it ended"][2]
+    at = shown(plant_capture(), stage="dynamo")
+    assert "2 of 3 ways capture this model" in said(at)
+    assert ":green[:material/check:] torch.jit.script :gray[1 graph, 9 operators]" in said(at)
+    assert "inputs to control flow · model.py:7" in said(at)
 
 
 def test_decompositions_stand_with_their_source():
@@ -342,7 +345,7 @@ def test_why_a_capture_ended_stands_above_the_stages_that_it_reached(failure, re
 
 def test_torch_fxs_own_picture_is_drawn_when_opened_and_a_large_one_is_a_download():
     capture = plant_capture()
-    drawing = "digraph graph {\nrankdir=TB;\na -> b;\n}\n"
+    drawing = 'digraph graph {\na [label="{name=%a|target=sin}", fillcolor=Wheat1];\n}\n'
     (captures.folder_of(capture.key) / "graphs" / "fx.dot").write_text(drawing)
 
     def opened_with(missing: tuple[Missing, ...] = (), **fields: object) -> AppTest:
@@ -352,15 +355,21 @@ def test_torch_fxs_own_picture_is_drawn_when_opened_and_a_large_one_is_a_downloa
         changed = capture.changed(graphs=graphs, missing=missing)
         (captures.folder_of(capture.key) / "capture.json").write_text(changed.to_json())
         at = shown(capture, stage="dynamo")
-        assert not at.get("graphviz_chart"), "it is drawn when it is opened"
+        assert not drawn(at), "it is drawn when it is opened"
         at.session_state.fx_dynamo = True
         return at.run()
 
+    def drawn(at: AppTest) -> bool:
+        return any("name=%a" in one["svg"] for one in pictures(at))
+
+    def downloads(at: AppTest) -> list[str]:
+        return [one.label for one in at.get("download_button") if "FxGraph" in one.label]
+
     at = opened_with(drawing="graphs/fx.dot")
-    assert "a -> b" in at.get("graphviz_chart")[0].proto.spec
+    assert drawn(at) and downloads(at) == ["FxGraphDrawer's SVG", "FxGraphDrawer's DOT"]
     at = opened_with(drawing="graphs/fx.dot", nodes=5000)
-    assert not at.get("graphviz_chart") and "5 000 nodes are too many" in said(at)
-    assert "FxGraphDrawer's DOT" in [one.label for one in at.get("download_button")]
+    assert not drawn(at) and "5 000 nodes with all their rows are too many" in said(at)
+    assert downloads(at) == ["FxGraphDrawer's DOT"]
     assert "it needs the package pydot" in said(opened_with(drawing=""))
     raised = Missing(what=FX_DRAWING, reason="TypeError: no such label")
     told = said(opened_with((raised,), drawing=""))
@@ -388,7 +397,54 @@ def test_a_backend_that_writes_no_code_says_so():
     assert "the backend here is aot_eager" in said(at)
 
 
+def test_the_code_starts_with_the_heaviest_kernel():
+    at = shown(plant_capture(), stage="code")
+    field = next(one for one in at.selectbox if one.label == "Kernel")
+    [heaviest, *_] = table(at, "Share of step")["Kernel"]
+    assert field.index is not None
+    assert field.options[field.index].startswith(heaviest)
+    assert any(one.startswith("layer.0.bn … relu · ") for one in field.options)
+
+
+def test_counts_say_of_which_direction_they_are():
+    at = shown(plant_capture(), stage="fusion")
+    assert "These counts are of forward and backward together" in said(at)
+    assert "After fusion** :gray[6 nodes, forward]" in said(at)
+    at = shown(plant_capture(capture_spec(task="infer")), stage="fusion")
+    assert "These counts" not in said(at) and ":gray[6 nodes]" in said(at)
+
+
+# The fields
+
+
+def test_a_changed_model_takes_the_task_and_the_sizes_that_suit_it():
+    function = plant_capture(capture_spec(model="function:sin_cos", task="infer"))
+    at = shown(function)
+    assert "px" not in said(at) and not [n for n in at.number_input if "px" in n.label]
+    assert "Captured already: the page shows it." in said(at)
+    field = next(one for one in at.selectbox if one.label == "Model")
+    field.select("small_cnn").run()
+    assert not at.exception
+    assert (at.session_state.kind, at.session_state.image_size) == ("train", 32)
+    assert labels(at).count("Capture small_cnn") == 2, "on the page, and where it was chosen"
+    next(one for one in at.selectbox if one.label == "Task").select("infer").run()
+    next(one for one in at.selectbox if one.label == "Model").select("pointwise_cnn").run()
+    assert (at.session_state.kind, at.session_state.image_size) == ("infer", 32)
+    next(one for one in at.selectbox if one.label == "Model").select("resnet50").run()
+    assert (at.session_state.kind, at.session_state.image_size) == ("infer", 224)
+    next(one for one in at.selectbox if one.label == "Model").select("function:sin_cos").run()
+    assert not at.exception and at.session_state.batch_size == 1000
+
+
 # Two captures
+
+
+def test_a_capture_is_not_offered_beside_itself():
+    first = plant_capture()
+    plant_capture(capture_spec(model="resnet50"))
+    fields = {one.label: one for one in shown(first).selectbox}
+    assert captures.title_of(first) in fields["First"].options
+    assert captures.title_of(first) not in fields["Second"].options
 
 
 def test_what_changed_between_two_captures():

@@ -15,35 +15,20 @@ from typing import Any
 import streamlit as st
 
 from bench_core import captures
-from bench_core.capabilities import Capabilities, function_files, model_files
+from bench_core.capabilities import Capabilities, takes_images
 from bench_core.captured import Capture
 from bench_core.spec import (
-    NAMED_FUNCTIONS,
-    NAMED_MODELS,
     Measurement,
     RunSpec,
     SpecError,
-    Variant,
     Workload,
     parse_variant,
     variant_argument,
 )
-from pages.parts.compiler_taking import view_only
 from pages.parts.in_address import put_into_address
-from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent.parent
 TASKS = {"train": "Training", "infer": "Inference", "gradients": "Inference with gradients"}
-USUAL_VARIANTS = (
-    Variant(execution="compile"),
-    Variant(execution="compile", dynamic=True),
-    Variant(execution="compile", dynamic=False),
-    Variant(execution="compile", fullgraph=True),
-    Variant(execution="compile", mode="reduce-overhead"),
-    Variant(execution="compile", mode="max-autotune"),
-    Variant(execution="compile", backend="aot_eager"),
-    Variant(execution="compile_frozen"),
-)
 START = {
     "model": "resnet18",
     "kind": "train",
@@ -119,7 +104,9 @@ def spec_of(fields: dict[str, Any]) -> RunSpec:
     if fields["kind"] == "gradients":
         wanted |= {"backward": True, "grad_mode": "enabled"}
     if not of_function:
-        wanted |= {"image_size": fields["image_size"], "precision": fields["precision"]}
+        wanted["precision"] = fields["precision"]
+    if takes_images(model):
+        wanted["image_size"] = fields["image_size"]
     return RunSpec(
         workload=Workload(**wanted),
         variant=parse_variant(str(fields["variant"]).strip()),
@@ -225,65 +212,3 @@ def kept_field(kept: Sequence[Capture]) -> bool:
 
 def current() -> dict[str, Any]:
     return {name: state[name] for name in START}
-
-
-def fields(offers: Capabilities | None, shown: bool) -> None:
-    """One widget a field, in a popover that says what they hold unless `shown` beside it."""
-    now = current()
-    label, icon = plain(words_of(now)), ":material/tune:"
-    if shown:
-        label, icon = ("Fields", icon) if view_only() else ("New capture", ":material/add:")
-    with st.popover(label, icon=icon, key="compiler_fields"):
-        _draw(now, offers)
-
-
-def _draw(now: dict[str, Any], offers: Capabilities | None) -> None:
-    files = [f"file:{path.name}" for path in model_files()]
-    files += [f"function:{path.name}" for path in function_files()]
-    more = [f"torchvision:{name}" for name in offers.torchvision_models] if offers else []
-    more = [name for name in more if name.removeprefix("torchvision:") not in NAMED_MODELS]
-    if offers and offers.timm:
-        more += [f"timm:{name}" for name in offers.timm_models]
-    st.selectbox(
-        "Model",
-        list(dict.fromkeys([*NAMED_MODELS, *NAMED_FUNCTIONS, *files, now["model"], *more])),
-        format_func=lambda name: name.removeprefix("torchvision:").removeprefix("file:"),
-        key="model",
-        accept_new_options=True,
-        help="What the Run page offers. Type torchvision:NAME or timm:NAME for another one.",
-    )
-    first, second = st.columns(2)
-    first.selectbox("Task", list(TASKS), format_func=TASKS.__getitem__, key="kind")
-    usual = [variant_argument(one.changed(cache=None)) for one in USUAL_VARIANTS]
-    second.selectbox(
-        "Variant",
-        list(dict.fromkeys([*usual, now["variant"]])),
-        key="variant",
-        accept_new_options=True,
-        help='Or type one as the command line takes it: compile:{"options": {"epilogue_fusion": '
-        "false}}",
-    )
-    first.number_input("Image size, px", min_value=8, max_value=4096, step=32, key="image_size")
-    second.number_input("Batch size, or n of a function", min_value=1, step=1, key="batch_size")
-    first.selectbox("Precision", ["fp32", "bf16", "fp16"], key="precision")
-    devices = [device.id for device in offers.devices] if offers else ["cpu"]
-    second.selectbox("Device", list(dict.fromkeys([*devices, now["device"]])), key="device")
-    st.text_input(
-        "Other fields of the workload",
-        key="also",
-        placeholder='{"memory_layout": "channels_last"}',
-        help=f"As JSON: {', '.join((*ALSO, 'seed'))}.",
-    )
-
-
-def words_of(values: dict[str, Any]) -> str:
-    """`resnet18 · training · batch 16 · 224 px · compile · cpu`."""
-    try:
-        spec = spec_of(values)
-    except SpecError:
-        return f"{values['model']} · not valid yet"
-    work = spec.workload
-    words = [work.model_name, "training" if work.task == "train" else "inference", *work.words]
-    if not work.is_function:
-        words.append(f"{work.image_size} px")
-    return " · ".join([*words, spec.variant.name, spec.device])

@@ -1,21 +1,22 @@
 """The picture that torch.fx itself draws of a graph: FxGraphDrawer's, with every node in its words.
 
-The browser lays it out, which takes it minutes for thousands of nodes: large ones are downloads.
+Laid out here as our own pictures are, so that it zooms and is kept without Graphviz.
 """
 
 from __future__ import annotations
-
-from functools import partial
 
 import streamlit as st
 
 from bench_core import captures
 from bench_core.captured import FX_DRAWING, Capture, GraphFile
+from bench_core.graph_fx import fx_svg
 from bench_core.units import counted
+from pages.parts.graph_view import graph_view
 from pages.parts.text import plain
 
 DRAWN = ("dynamo", "after_passes")  # the stages that a capture has such a picture of
-MOST_NODES = 120
+MOST_NODES = 300
+HEIGHT = 620
 
 
 def fx_drawing(capture: Capture, file: GraphFile, name: str) -> None:
@@ -35,23 +36,41 @@ def fx_drawing(capture: Capture, file: GraphFile, name: str) -> None:
                 "pydot. Install it (pip install pydot) and capture again."
             )
             return
-        if file.nodes <= MOST_NODES:
-            drawing = captures.read_file(capture, file.drawing)
-            # Its arrows are black: on paper, whatever the page's ground is.
-            on_paper = drawing.replace("rankdir=TB;", 'rankdir=TB; bgcolor="white";', 1)
-            st.graphviz_chart(on_paper, width="stretch", alt=f"FxGraphDrawer's {name}")
-        else:
+        drawing = captures.read_file(capture, file.drawing)
+        drawn = fx_svg(drawing) if file.nodes <= MOST_NODES else ""
+        if drawn:
+            graph_view(
+                drawn,
+                key=f"fx_view_{file.stage}_{file.part}",
+                picture=f"{capture.key} {file.drawing}",
+                height=HEIGHT,
+                alt=f"FxGraphDrawer's {name}",
+                on_open=_nothing,
+                on_pick=_nothing,
+            )
+        elif file.nodes > MOST_NODES:
             st.caption(
-                f"{counted(file.nodes, 'node')} are too many to be laid out in a browser: "
+                f"{counted(file.nodes, 'node')} with all their rows are too many to be drawn here: "
                 f"dot -Tsvg {name}.fx.dot draws them (apt-get install graphviz)."
             )
-        st.download_button(
-            "FxGraphDrawer's DOT",
-            data=partial(captures.read_file, capture, file.drawing),
-            file_name=f"{name}.fx.dot".replace(":", "-").replace("/", "-"),
-            mime="text/vnd.graphviz",
-            icon=":material/download:",
-            type="tertiary",
-            on_click="ignore",
-            key=f"download fx {name}",
-        )
+        with st.container(horizontal=True, gap="small"):
+            if drawn:
+                _download("SVG", drawn, f"{name}.fx.svg", "image/svg+xml")
+            _download("DOT", drawing, f"{name}.fx.dot", "text/vnd.graphviz")
+
+
+def _nothing(name: str) -> None:
+    """Its boxes hold nothing to open or to tell."""
+
+
+def _download(label: str, data: str, name: str, mime: str) -> None:
+    st.download_button(
+        f"FxGraphDrawer's {label}",
+        data=data,
+        file_name=name.replace(":", "-").replace("/", "-"),
+        mime=mime,
+        icon=":material/download:",
+        type="tertiary",
+        on_click="ignore",
+        key=f"download fx {name}",
+    )

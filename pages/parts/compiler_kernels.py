@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from os.path import commonprefix
 
 import pandas as pd
 import streamlit as st
@@ -12,13 +13,14 @@ from bench_core import captures
 from bench_core.capture_changes import computes
 from bench_core.captured import Capture, CodeFile, Kernel
 from bench_core.graph import short_operator
-from bench_core.graph_picture import cut
+from bench_core.graph_picture import cut, cut_inside
 from bench_core.units import counted, seconds_text
 from pages.parts.compiler_words import eager_text
 from pages.parts.in_address import from_address, put_into_address
 from pages.parts.text import plain
 
 HEAVIEST = 10
+LONGEST_NAME = 40  # characters of a column that leaves room for the share beside it
 LANGUAGES = {"C++": "cpp", "Triton": "python", "extern": "python"}
 MOST_SHOWN_LINES = 400
 state = st.session_state
@@ -30,7 +32,7 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
     whole = capture.cost.step_seconds if capture.cost else 0.0
     step = "step" if capture.spec.workload.task == "train" else "call"
     if timed and whole:
-        rows = sorted(timed, key=lambda kernel: -(kernel.seconds or 0.0))[:HEAVIEST]
+        rows = _heaviest_first(timed)[:HEAVIEST]
         share = sum(kernel.seconds or 0.0 for kernel in rows) / whole
         st.markdown(
             f"**The heaviest kernels** :gray[{100 * share:.0f}\u00a0% of the {step}]",
@@ -40,7 +42,7 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
             "compute them. Both are estimates.",
         )
     else:
-        rows = sorted(kernels, key=lambda kernel: -len(kernel.origins))[:HEAVIEST]
+        rows = _heaviest_first(kernels)[:HEAVIEST]
         st.markdown("**The largest kernels** :gray[by operators; their time was not measured]")
     if not rows:
         st.caption("No kernel was generated.")
@@ -54,7 +56,8 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
         selection_mode="single-cell",
         key=f"heaviest_{capture.key}",
         column_config={
-            "Kernel": st.column_config.TextColumn(pinned=True, width=150),
+            "Kernel": st.column_config.TextColumn(pinned=True, width=235),
+            "Operators": st.column_config.NumberColumn(width=85),
             f"Share of {step}": st.column_config.ProgressColumn(
                 min_value=0.0, max_value=_most(rows, whole), format="%.1f %%", width=115
             ),
@@ -75,13 +78,20 @@ def heaviest(capture: Capture, kernels: Sequence[Kernel]) -> None:
             show_code()
 
 
+def _heaviest_first(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """By seconds of the step; those that were not timed follow, by their operators."""
+    return sorted(kernels, key=lambda one: (-(one.seconds or 0.0), -len(one.origins)))
+
+
 def _most(rows: Sequence[Kernel], whole: float) -> float:
     """Per cent of the step in the heaviest one: as far as a bar may reach."""
     return 100 * max((kernel.seconds or 0.0) for kernel in rows) / whole if whole else 100.0
 
 
 def _table(rows: Sequence[Kernel], whole: float, step: str) -> pd.DataFrame:
-    table: dict[str, list[object]] = {"Kernel": [cut(name_of(kernel), 60) for kernel in rows]}
+    table: dict[str, list[object]] = {
+        "Kernel": [cut_inside(name_of(kernel), LONGEST_NAME) for kernel in rows]
+    }
     if whole:
         table[f"Share of {step}"] = [100 * (kernel.seconds or 0.0) / whole for kernel in rows]
         table["Eager takes"] = [eager_text(kernel) for kernel in rows]
@@ -97,12 +107,14 @@ def _table(rows: Sequence[Kernel], whole: float, step: str) -> pd.DataFrame:
 
 
 def name_of(kernel: Kernel) -> str:
-    """Where it is and what it computes: `layer1.0.conv1 · convolution`."""
+    """Where it is and what it computes: `layer1.0.conv1 · convolution`, `bn1 … relu · add`."""
     modules = [module for module in kernel.modules if module]
     of_library = kernel.kind == "extern"
     where = modules[-1] if modules and (of_library or len(modules) == 1) else ""
     if len(modules) > 1 and not of_library:
-        where = f"{modules[0]} … {modules[-1]}"
+        first, last = modules[0].split("."), modules[-1].split(".")
+        same = len(commonprefix([first, last[:-1]]))
+        where = f"{modules[0]} … {'.'.join(last[same:])}"
     names = [short_operator(kernel.name)] if of_library else computes(kernel).split(", ")
     more = f" +{len(names) - 2}" if len(names) > 3 else ""
     what = cut(", ".join(names[: 2 if more else 3]) + more, 48)
@@ -130,8 +142,7 @@ def code(capture: Capture, kernels: Sequence[Kernel], *, at_once: bool) -> None:
     by_id = {kernel_id(kernel): kernel for kernel in kernels}
     if by_id:
         names = {one: f"{name_of(kernel)} · {kernel.part}" for one, kernel in by_id.items()}
-        first = next((one for one, kernel in by_id.items() if kernel.kind != "extern"), None)
-        usual = first or next(iter(by_id))
+        usual = kernel_id(_heaviest_first(kernels)[0])
         from_address("kernel", usual, by_id)
         chosen = st.selectbox(
             "Kernel",

@@ -8,7 +8,7 @@ import streamlit as st
 from bench_core.captured import Capture, Phase
 from bench_core.chart_frame import CONFIG
 from bench_core.phase_figure import PHASE_WORDS, phase_timeline, phase_title
-from bench_core.units import seconds_text
+from bench_core.units import counted, seconds_text
 from pages.parts.text import plain
 
 
@@ -42,31 +42,17 @@ def alternatives(capture: Capture) -> None:
     """Which other ways capture the model, and why not."""
     if not capture.alternatives:
         return
-    rows = [
-        {
-            "Way": one.way,
-            "Captured": one.captured,
-            "Graphs": one.graphs or None,
-            "Operators": one.operators,
-            "Why not, or where it ended": " · ".join(filter(None, (one.reason, one.place))),
-        }
-        for one in capture.alternatives
-    ]
-    done = sum(row["Captured"] is True for row in rows)
-    st.markdown(f"**{done} of {len(rows)} ways capture this model**")
-    st.dataframe(
-        pd.DataFrame(rows),
-        hide_index=True,
-        height="content",
-        placeholder="",
-        column_config={
-            "Way": st.column_config.TextColumn(pinned=True, width=170),
-            "Captured": st.column_config.CheckboxColumn(width=75),
-            "Graphs": st.column_config.NumberColumn(width=65),
-            "Operators": st.column_config.NumberColumn(width=75),
-        },
-        alt="Ways to capture the model, with graphs and reasons",
-    )
+    done = sum(one.captured for one in capture.alternatives)
+    st.markdown(f"**{done} of {len(capture.alternatives)} ways capture this model**")
+    for one in capture.alternatives:
+        icon = ":green[:material/check:]" if one.captured else ":red[:material/close:]"
+        counts = [counted(one.graphs, "graph")] if one.graphs else []
+        if one.operators is not None:
+            counts.append(counted(one.operators, "operator"))
+        text = f"{icon} {plain(one.way)} :gray[{', '.join(counts)}]"
+        if why := " · ".join(filter(None, (one.reason, one.place))):
+            text += f"  \n:small[{plain(why)}]"
+        st.markdown(text)
 
 
 def decompositions_card(capture: Capture) -> None:

@@ -23,6 +23,7 @@ from pages.parts.in_address import from_address, put_into_address
 from pages.parts.text import plain
 
 HEIGHT = 620
+MOST_BREAKS = 12
 NARROW = 420.0  # pictures as wide as this at most leave room for a third card beside them
 COLORS: dict[Color, str] = {"time": "By time", "group": "By kind"}
 state = st.session_state
@@ -43,6 +44,8 @@ def stage_switch(capture: Capture) -> Tab:
         wrap=True,
     )
     put_into_address("stage", chosen if chosen and chosen != usual else "")
+    if _trains(capture):
+        st.caption("These counts are of forward and backward together; Dynamo sees the forward.")
     return names[chosen or usual]
 
 
@@ -108,7 +111,7 @@ def pictures(
 
 def _parts(capture: Capture, tab: Tab) -> list[Part]:
     """Which directions a stage has: AOTAutograd's joint graph, then its two halves."""
-    if tab.key == "dynamo" or not capture.at("before_passes", "backward"):
+    if tab.key == "dynamo" or not _trains(capture):
         return ["forward"]
     return ["both", "forward", "backward"] if tab.key == "aot" else ["forward", "backward"]
 
@@ -123,7 +126,7 @@ def _sides(
     if tab.key == "dynamo":
         return None, of("dynamo", "forward")
     if tab.key == "aot":
-        if part == "both" or not capture.at("before_passes", "backward"):
+        if part == "both" or not _trains(capture):
             return of("dynamo", "forward"), of("joint", "both", "forward")
         return of("joint", "both"), of("before_passes", part)
     return of(tab.before, part), of(tab.after, part)
@@ -171,13 +174,20 @@ def _graph_field(numbers: Sequence[int]) -> int:
 
 
 def _breaks(capture: Capture) -> None:
-    rows = [
-        {"Graph": frame.number, "Break": one.reason, "At": one.place, "Line": one.line}
-        for frame in capture.frames
-        for one in frame.breaks
-    ]
-    if rows:
-        st.dataframe(rows, hide_index=True, height="content", alt="The graph breaks")
+    """As text, since a reason is read whole: a cell of a table would cut it."""
+    found = [(frame, one) for frame in capture.frames for one in frame.breaks]
+    for frame, one in found[:MOST_BREAKS]:
+        where = f" at {plain(one.place)}" if one.place else ""
+        st.markdown(f"**Graph {frame.number} ends{where}**  \n{plain(one.reason)}")
+        if one.line:
+            st.code(one.line, language="python", wrap_lines=True)
+    if found:
+        more = len(found) - MOST_BREAKS
+        rest = f"{counted(more, 'more break')} in the picture above. " if more > 0 else ""
+        st.caption(
+            f"{rest}Change these lines, or keep them out of the compiled part; fullgraph=True "
+            "refuses any break that is left."
+        )
 
 
 class Drawn(NamedTuple):
@@ -210,7 +220,9 @@ def _card(capture: Capture, side: Drawn | None, slot: str) -> None:
     told = f"{words.component}: {words.text}."
     if file.stage == "before_fusion" and capture.ir_nodes_before_fusion:
         told += f" Its own counter, of all directions: {capture.ir_nodes_before_fusion}."
-    st.markdown(f"**{words.title}** :gray[{counted(file.operators, _noun(file.stage))}]", help=told)
+    count = counted(file.operators, _noun(file.stage))
+    part = f", {PART_WORDS[file.part].lower()}" if _trains(capture) else ""
+    st.markdown(f"**{words.title}** :gray[{count}{part}]", help=told)
     name = f"{capture.spec.workload.model_name}-{file.stage}-{file.part}-{file.number}"
     _view(side.svg, f"{capture.key} {file.file}", slot, f"{words.title} of {name}")
     if side.picture.left_out:
@@ -218,6 +230,10 @@ def _card(capture: Capture, side: Drawn | None, slot: str) -> None:
     _picked(side.graph, slot)
     _downloads(capture, side, name)
     fx_drawing(capture, side.file, name)
+
+
+def _trains(capture: Capture) -> bool:
+    return bool(capture.at("before_passes", "backward"))
 
 
 def _noun(stage: Stage) -> str:

@@ -29,18 +29,17 @@ def answer(capture: Capture, kernels: Sequence[Kernel]) -> tuple[str, str]:
 
 
 def _title(capture: Capture) -> str:
-    before = [
-        sum(file.operators for file in capture.at("before_fusion", part))
-        for part in ("forward", "backward")
-        if capture.at("before_fusion", part)
-    ]
+    before = _by_part(capture, "before_fusion")
     calls = sum(code.kernel_calls for code in capture.code)
     if before and capture.code:
         made = calls + capture.extern_calls
-        if sum(before) <= made:  # lowering joined them before fusion could
-            before = [file.operators for file in capture.at("after_passes")] or before
-        operations = " + ".join(map(count_text, before))
-        noun = "operation" if sum(before) == 1 else "operations"
+        if sum(before.values()) <= made:  # lowering joined them before fusion could
+            before = _by_part(capture, "after_passes") or before
+        operations = " + ".join(
+            f"{count_text(count)} {part}" if len(before) > 1 else count_text(count)
+            for part, count in before.items()
+        )
+        noun = "operation" if sum(before.values()) == 1 else "operations"
         return f"{operations} {noun} became {_calls(calls, capture.extern_calls)}."
     captured = capture.operators("dynamo")
     if captured is None:
@@ -50,6 +49,14 @@ def _title(capture: Capture) -> str:
         backend = capture.spec.variant.backend
         return f"{graphs} of {counted(captured, 'operator')}; backend {backend} writes no kernels."
     return f"{counted(captured, 'operator')} were captured in {graphs}; no code was generated."
+
+
+def _by_part(capture: Capture, stage: Stage) -> dict[Part, int]:
+    """Operators of all graphs of the stage, forward and backward apart."""
+    found: dict[Part, int] = {}
+    for file in capture.at(stage):
+        found[file.part] = found.get(file.part, 0) + file.operators
+    return found
 
 
 def _calls(generated: int, of_libraries: int) -> str:

@@ -29,6 +29,7 @@ CSS = """
 
 JS = """
 const LEAST = 0.15, MOST = 4;
+const LARGEST = 1.1, READABLE = 0.84;  // texts of 12 px are legible from 10 px on
 
 function mount(parent) {
   const root = document.createElement("div");
@@ -52,7 +53,7 @@ function mount(parent) {
   };
   button("+", "Zoom in", () => zoom(view, 1.3));
   button("−", "Zoom out", () => zoom(view, 1 / 1.3));
-  button("□", "Fit to the width", () => fit(view));
+  button("□", "Fit the whole graph", () => fit(view, LEAST));
   button("⛶", "Whole screen", () =>
     document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen());
   pane.addEventListener("wheel", (event) => {
@@ -96,15 +97,23 @@ function size(view) {
   view.svg.setAttribute("height", view.natural.height * view.scale);
 }
 
-function fit(view) {
-  const room = view.pane.clientWidth - 12;
-  view.scale = Math.max(0.45, Math.min(1.1, room / view.natural.width));
+// The whole graph; where that would be smaller than `least`, its width, else its top.
+function fit(view, least) {
+  const { pane, natural } = view;
+  const wide = (pane.clientWidth - 16) / natural.width;
+  const room = document.fullscreenElement ? pane.clientHeight : view.height;
+  const high = (room - 16) / natural.height;
+  const whole = Math.min(LARGEST, wide, high);
+  view.scale = whole >= least ? whole : Math.min(LARGEST, Math.max(least, wide));
   size(view);
-  view.pane.scrollTop = 0;
-  const first = view.svg.querySelector(".box rect");  // it may be far from the middle
-  if (!first) return;
-  const at = first.x.baseVal.value + first.width.baseVal.value / 2;
-  view.pane.scrollLeft = at * view.scale - view.pane.clientWidth / 2;
+  pane.scrollTop = 0;
+  const middles = [...view.svg.querySelectorAll(".box rect")]
+    .filter((box) => box.y.baseVal.value * view.scale < pane.clientHeight)
+    .map((box) => box.x.baseVal.value + box.width.baseVal.value / 2)
+    .sort((one, other) => one - other);
+  if (!middles.length) return;
+  const at = middles[Math.floor(middles.length / 2)] - view.svg.viewBox.baseVal.x;
+  pane.scrollLeft = at * view.scale - pane.clientWidth / 2;
 }
 
 function zoom(view, factor, at) {
@@ -124,6 +133,7 @@ function zoom(view, factor, at) {
 export default function ({ data, parentElement, setTriggerValue }) {
   const view = (parentElement.graphView ??= mount(parentElement));
   view.tell = setTriggerValue;
+  view.height = data.height;
   view.pane.style.maxHeight = `${data.height}px`;
   if (data.svg === view.drawn) return;
   const first = data.picture !== view.picture;
@@ -137,7 +147,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const { scrollLeft, scrollTop } = view.pane;
   view.pane.replaceChildren(view.svg);
   if (first) {
-    fit(view);
+    fit(view, READABLE);
   } else {
     size(view);
     view.pane.scrollLeft = scrollLeft;

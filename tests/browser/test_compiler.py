@@ -43,7 +43,9 @@ def link(model: str, **more: str) -> str:
 def test_a_capture_as_large_as_resnet101s_is_drawn(page: Page, address: str) -> None:
     page.goto(f"{address}{link('resnet18')}")
     drawn(page)
-    expect(page.get_by_role("heading", name="264 + 264 operations became 132")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="264 forward + 264 backward operations became 132")
+    ).to_be_visible()
 
 
 def test_a_click_opens_a_module_in_both_pictures_and_its_pill_closes_it(
@@ -81,8 +83,29 @@ def test_a_picture_is_zoomed_and_keeps_its_zoom_when_a_module_opens(
     picture.locator("[data-opens='layer']").click()
     expect(picture.locator("[data-opens='layer.1']")).to_be_attached()
     assert scale() == pytest.approx(zoomed)
-    picture.get_by_role("button", name="Fit to the width").click()
-    assert scale() < zoomed
+    picture.get_by_role("button", name="Fit the whole graph").click()
+    inside = "pane => [pane.scrollWidth - pane.clientWidth, pane.scrollHeight - pane.clientHeight]"
+    assert picture.locator(".pane").evaluate(inside) == [0, 0]
+
+
+def test_a_picture_starts_whole_or_readable_from_its_top(page: Page, address: str) -> None:
+    page.goto(f"{address}{link('small_cnn', stage='dynamo')}")
+    drawn(page)
+    pane = page.locator(".graph .pane").nth(1)
+    seen = pane.evaluate(
+        """pane => {
+            const svg = pane.querySelector("svg"), frame = pane.getBoundingClientRect();
+            const boxes = [...svg.querySelectorAll(".box rect")]
+                .map(box => box.getBoundingClientRect());
+            const inside = boxes.filter(box =>
+                box.left >= frame.left - 1 && box.right <= frame.right + 1
+                && box.bottom <= frame.bottom + 1);
+            const scale = svg.width.baseVal.value / svg.viewBox.baseVal.width;
+            return { scale, top: pane.scrollTop, inside: inside.length, all: boxes.length };
+        }"""
+    )
+    assert seen["top"] == 0 and seen["scale"] >= 0.84
+    assert seen["inside"] >= seen["all"] / 2
 
 
 def test_the_address_holds_what_is_chosen(page: Page, address: str) -> None:
@@ -96,7 +119,7 @@ def test_the_address_holds_what_is_chosen(page: Page, address: str) -> None:
     page.reload()
     drawn(page)
     expect(page.get_by_text("Graphs in call order")).to_be_visible()
-    expect(page.get_by_role("heading", name="264 + 264 operations")).to_be_visible()
+    expect(page.get_by_role("heading", name="264 forward + 264 backward")).to_be_visible()
 
 
 def test_a_click_on_an_operator_names_it(page: Page, address: str) -> None:
