@@ -23,6 +23,7 @@ from bench_core.imported import (
     State,
     machine_id_of,
 )
+from bench_core.spec import Workload
 from bench_core.store import Store
 from bench_core.table_file import BadFile, TableFile
 from bench_core.units import counted
@@ -37,13 +38,16 @@ NAMED: tuple[Family, ...] = (
 # At last any table with a column of times.
 FAMILIES = (*NAMED, columns_csv.FAMILY)
 MACHINE = "machine:"
+# Of the workload: what must agree for a run to stand beside another.
+FACTS = frozenset(Workload.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What a file would bring. `note` says what is wrong, or asked, or that the file is known.
 
-    `machines` are labels by machine id; `new` and `known` count runs.
+    `machines` are labels by machine id; `new` and `known` count runs. `lacks` are facts of the
+    workload that some run does not state and that may be said of all rows; `works` its workloads.
     """
 
     file: str
@@ -55,6 +59,8 @@ class Look:
     known: int = 0
     machines: tuple[tuple[str, str], ...] = ()
     questions: tuple[Question, ...] = ()
+    lacks: tuple[str, ...] = ()
+    works: tuple[Workload, ...] = ()
 
 
 def family_of(table: TableFile) -> Family:
@@ -100,10 +106,16 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
         known_ids = store.run_ids()
         counts: Counter[bool] = Counter()
         machines: dict[str, str] = {}
+        unstated: set[str] = set()
+        works: dict[Workload, None] = {}
+        sayable = found.sayable(table.header)
         rows = 0
         for one in found.read(table, answers):
             counts[one.run.id in known_ids] += 1
             rows += max(1, len(one.epochs))
+            if sayable:
+                unstated.update(one.run.unstated)
+                works[one.run.spec.workload] = None
             if one.run.environment:
                 machines[one.run.environment.machine_id] = one.run.machine
     except BadFile as error:
@@ -128,6 +140,8 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
         counts[True],
         tuple(machines.items()),
         questions,
+        tuple(name for name in sayable if name in unstated & FACTS),
+        tuple(works),
     )
 
 

@@ -55,7 +55,7 @@ LAYERS = (
     {"columns_csv", "result_epochs", "step_file"},
     {"result_lines"},
     {"result_file"},
-    {"imports", "machines"},
+    {"imports", "machines", "facts_here"},
     {"file_imports", "claim_evidence", "claim_experiments", "machine_words", "machines_apart"},
     {"claim_rules", "machine_tables"},
     {"claim_trends"},

@@ -15,6 +15,7 @@ from bench_core.store import Store
 from bench_core.table_file import open_table
 from pages.parts import import_list, sample_results
 from pages.parts.text import plain
+from pages.parts.upload_facts import facts_in
 from tests.driven_pages import button, labels, opened, said, table, words
 from tests.planted import planted_experiment
 
@@ -365,3 +366,45 @@ def test_a_dashboard_for_viewing_offers_no_upload(store, written, monkeypatch):
     at = opened("results")
     assert not forbidden & set(labels(at))
     assert not at.text_input and not at.file_uploader
+
+
+# A table by hand beside what was measured here
+
+
+def by_hand() -> dict[str, bytes]:
+    """What the template becomes for a T4 with the model that `planted_experiment` has here."""
+    rows = minimal_csv.TEMPLATE.replace("Example GPU", "T4").replace("resnet18", "small_cnn")
+    return {"t4.csv": rows.encode()}
+
+
+def test_a_table_by_hand_stands_beside_our_runs_once_it_says_how_it_was_measured(store):
+    planted_experiment(store, models=("small_cnn",), machine="CPU", repeats=1, epochs=4)
+    at = uploaded(by_hand())
+    field = next(box for box in at.selectbox if "conditions" in box.label)
+    [as_here] = field.options
+    assert as_here.startswith("as on CPU: ")
+    field.select_index(0).run()
+    assert preview(at)["t4.csv"]["State"] == ["ready"]
+    button(at, "Import 2 runs").click().run()
+    assert len({run.spec.workload for run in store.runs()}) == 1
+    imported = [run for run in store.runs() if run.import_id]
+    assert {run.source.inferred["dataset"] for run in imported} == {"said with the import"}
+    assert "does not state" not in words(opened("compare"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("samples", "must be KEY=VALUE, got 'samples'"),
+        ("sample=3", "sample is no fact that the file lacks: samples"),
+        ("samples='3", "No closing quotation"),
+    ],
+)
+def test_what_is_no_fact_is_told(typed, told):
+    with pytest.raises(ValueError, match=told):
+        facts_in(typed, ("samples",))
+
+
+def test_facts_are_typed_with_spaces_between_them():
+    typed = "dataset='my images' samples=3"
+    assert facts_in(typed, ("dataset", "samples")) == {"dataset": "my images", "samples": "3"}

@@ -24,6 +24,7 @@ from bench_core.table_file import BadFile, TableFile, open_table
 from bench_core.units import counted
 from pages.parts.machine_labels import Asked, label_fields, labels_of, relabel
 from pages.parts.text import plain
+from pages.parts.upload_facts import further_facts
 from pages.parts.upload_preview import ask, preview_table
 
 PAGES = Path(__file__).resolve().parents[1]
@@ -39,7 +40,8 @@ class Upload:
 
     `id` names its widgets: another upload starts without files. `looks` are kept by what they
     depend on, as a file of 200,000 rows is read for seconds.
-    `owners` name the results file that a file of single steps belongs to.
+    `owners` name the results file that a file of single steps belongs to. `facts` are what was
+    said of all rows of a file, `bare` the look at it without them.
     """
 
     id: str = field(default_factory=new_id)
@@ -47,6 +49,8 @@ class Upload:
     answers: dict[str, dict[str, str]] = field(default_factory=dict)
     looks: dict[tuple[object, ...], Look] = field(default_factory=dict)
     owners: dict[tuple[str, ...], str | None] = field(default_factory=dict)
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
+    bare: dict[str, Look] = field(default_factory=dict)
 
 
 def is_open() -> bool:
@@ -158,6 +162,7 @@ def _check(opened: Upload, files: Sequence[UploadedFile], after: Callable[[], No
                 if said is not None:
                     opened.answers[file.file_id] = said
                     st.rerun()
+        _ask_facts(store, opened, files, looks)
         by_file = {file.file_id: look for file, look in zip(files, looks, strict=True)}
         labels = label_fields(store, by_file, opened.id)
         ready = [
@@ -198,6 +203,29 @@ def _check(opened: Upload, files: Sequence[UploadedFile], after: Callable[[], No
         st.rerun()
 
 
+def _ask_facts(
+    store: Store, opened: Upload, files: Sequence[UploadedFile], looks: Sequence[Look]
+) -> None:
+    """Of files that lack facts of their workload: what may be said of all rows."""
+    for file, look in zip(files, looks, strict=True):
+        if look.lacks:
+            opened.bare.setdefault(file.file_id, look)
+        bare = opened.bare.get(file.file_id)
+        if bare is None or look.state == "known":
+            continue
+        said = further_facts(
+            store.runs(), _table(opened, file), bare, f"{opened.id}_{file.file_id}"
+        )
+        if said != opened.facts.get(file.file_id, {}):
+            opened.facts[file.file_id] = said
+            st.rerun()
+
+
+def _said(opened: Upload, file: UploadedFile) -> dict[str, str]:
+    """What was answered about a file, and said of all its rows."""
+    return opened.answers.get(file.file_id, {}) | opened.facts.get(file.file_id, {})
+
+
 def _table(opened: Upload, file: UploadedFile) -> TableFile:
     """Raises BadFile."""
     if file.file_id not in opened.tables:
@@ -211,7 +239,7 @@ def _looks(store: Store, opened: Upload, files: Sequence[UploadedFile]) -> list[
     looks = []
     first: dict[str, str] = {}
     for file in files:
-        answers = opened.answers.get(file.file_id, {})
+        answers = _said(opened, file)
         depends = (file.file_id, *sorted(answers.items()), here)
         if depends not in opened.looks:
             opened.looks[depends] = _look(store, opened, file, answers)
@@ -286,7 +314,7 @@ def _take_in(
     brought: list[str] = []
     new, failed = 0, []
     for file in files:
-        answers = opened.answers.get(file.file_id, {}) | labels_of(labels, file.file_id)
+        answers = _said(opened, file) | labels_of(labels, file.file_id)
         try:
             table, of_it = _table(opened, file), steps.get(file.file_id, ())
             imported = imports.take_in(store, table, answers, of_it)
