@@ -414,6 +414,22 @@ def test_counts_say_of_which_direction_they_are():
     assert "These counts" not in said(at) and ":gray[6 nodes]" in said(at)
 
 
+def test_where_lowering_had_joined_all_the_page_says_why_fusion_changed_nothing():
+    capture = plant_capture(capture_spec(task="infer"), timed=False)
+    sentence = "Nothing was left to fuse"
+    assert sentence not in said(shown(capture, stage="fusion"))
+    graphs = tuple(
+        file.changed(operators=6) if file.stage == "before_fusion" else file
+        for file in capture.graphs
+    )
+    (captures.folder_of(capture.key) / "capture.json").write_text(
+        capture.changed(graphs=graphs).to_json()
+    )
+    at = shown(capture, stage="fusion")
+    assert sentence in said(at)
+    assert list(table(at, "Made by"))[:2] == ["Kernel", "Operators"], "they are by operators"
+
+
 # The fields
 
 

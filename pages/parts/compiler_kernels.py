@@ -98,9 +98,11 @@ def _table(rows: Sequence[Kernel], whole: float, step: str) -> pd.DataFrame:
         table["Time"] = [seconds_text(kernel.seconds) for kernel in rows]
         table["Together"] = [seconds_text(kernel.together_seconds) for kernel in rows]
         table["Eager"] = [seconds_text(kernel.eager_seconds) for kernel in rows]
+    else:  # they stand by their operators then, which have to be seen
+        table["Operators"] = [len(kernel.origins) for kernel in rows]
     table["Made by"] = ["a library" if one.kind == "extern" else one.kind for one in rows]
     table["Direction"] = [kernel.part for kernel in rows]
-    table["Operators"] = [len(kernel.origins) for kernel in rows]
+    table.setdefault("Operators", [len(kernel.origins) for kernel in rows])
     table["Calls"] = [len(kernel.calls) for kernel in rows]
     table["Modules"] = [cut(", ".join(filter(None, kernel.modules)), 80) for kernel in rows]
     return pd.DataFrame(table)

@@ -17,7 +17,7 @@ from bench_core.graph_svg import svg, width_of
 from bench_core.node_costs import node_seconds
 from bench_core.units import counted
 from pages.parts.compiler_fx import fx_drawing
-from pages.parts.compiler_words import PART_WORDS, TABS, Tab, tab_label
+from pages.parts.compiler_words import PART_WORDS, TABS, Tab, nothing_to_fuse, tab_label
 from pages.parts.graph_view import graph_view
 from pages.parts.in_address import from_address, put_into_address
 from pages.parts.text import plain
@@ -98,6 +98,11 @@ def pictures(
     if tab.key == "dynamo":
         _dynamo(capture, kernels, color, third)
         return
+    if tab.key == "fusion" and nothing_to_fuse(capture):
+        st.caption(
+            "Nothing was left to fuse: element by element, TorchInductor made one loop of several "
+            "operators as soon as it made loops of them."
+        )
     beside = third and all(side is None or side.start_width <= NARROW for side in sides)
     columns = st.columns(3 if beside else 2, gap="small")
     for column, side, slot in zip(columns, sides, ("before", "after"), strict=False):

@@ -59,6 +59,13 @@ def _by_part(capture: Capture, stage: Stage) -> dict[Part, int]:
     return found
 
 
+def nothing_to_fuse(capture: Capture) -> bool:
+    """Whether lowering joined operators, and fusion found nothing more to join."""
+    before = capture.operators("before_fusion")
+    lowered = capture.operators("after_passes") or 0
+    return 0 < (before or 0) < lowered and before == capture.operators("after_fusion")
+
+
 def _calls(generated: int, of_libraries: int) -> str:
     if not of_libraries:
         return (
