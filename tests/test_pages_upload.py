@@ -101,6 +101,16 @@ def test_an_import_leads_to_its_machines_on_compare(store, written):
     assert {one for row in table(chosen, "Speedup")["Machine"] for one in row} == {"T4", "A100"}
 
 
+def test_an_import_leads_to_the_machines_that_have_its_models_too(store, written):
+    planted_experiment(store, models=("resnet18",), machine="A100", repeats=1, epochs=4)
+    planted_experiment(store, models=("small_cnn",), machine="CPU", repeats=1, epochs=4)
+    at = uploaded({"t4.csv": written["t4.csv"]})
+    button(at, "Import 2 runs").click().run()
+    [link] = at.get("page_link")
+    assert link.proto.label == "See T4 beside A100 in Compare"
+    assert link.proto.query_string == "machines=T4&machines=A100"
+
+
 def test_a_long_name_shows_both_ends_and_stands_in_full_below(store, written):
     name = "inference-benchmark-results-nhwc-pt260-cu126-rtx4090_v2.csv"
     at = uploaded({name: written["t4.csv"]})

@@ -80,11 +80,13 @@ def upload(after: Callable[[], None]) -> None:
     if words := state.pop("upload_told", None):
         st.toast(words, icon=":material/check:")
     if machines := state.pop("upload_machines", None):
+        brought, others = machines
+        beside = f" beside {', '.join(others)}" if others else ""
         st.page_link(
             COMPARE,
-            label=f"See {plain(', '.join(machines))} in Compare",
+            label=f"See {plain(', '.join(brought) + beside)} in Compare",
             icon=":material/balance:",
-            query_params={"machines": machines},
+            query_params={"machines": [*brought, *others]},
         )
     if not is_open():
         return
@@ -329,6 +331,11 @@ def _take_in(
     return told if brought else "", brought, failed
 
 
-def _machines_of(store: Store, imports_of: Sequence[str]) -> list[str]:
-    """What the machines of these imports are called now, each once."""
-    return list(dict.fromkeys(run.machine for run in store.runs() if run.import_id in imports_of))
+def _machines_of(store: Store, imports_of: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Machines of these imports, as they are called now, and others with the same models."""
+    runs = store.runs()
+    brought = [run for run in runs if run.import_id in imports_of]
+    models = {run.spec.workload.model for run in brought}
+    of_them = dict.fromkeys(run.machine for run in brought)
+    others = dict.fromkeys(run.machine for run in runs if run.spec.workload.model in models)
+    return list(of_them), [one for one in others if one and one not in of_them]
