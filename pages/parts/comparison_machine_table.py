@@ -24,7 +24,7 @@ from bench_core.units import count_text, rate_text, seconds_text
 from pages.parts.comparison_machine_views import View, caption_of, is_first_look
 from pages.parts.comparison_table import variant_column
 from pages.parts.machine_colors import chip_color
-from pages.parts.run_table import EMPTY_CELL, ROWS_WITHOUT_SCROLLING
+from pages.parts.run_table import EMPTY_CELL, ROWS_WITHOUT_SCROLLING, chips_width
 
 # Columns that say nothing where all rows have the same.
 OF_EVERY_ROW = ("Batch", "Precision", "Conditions", "Arm", "Of")
@@ -179,7 +179,10 @@ def _columns(view: View, heads: Sequence[str]) -> dict[str, Any]:
         "Cheaper by": column.NumberColumn(
             width=84, help="Cost on the next machine / on the cheapest."
         ),
-        **{head: variant_column(arms, width=88) for head in ("Arm", "With", "Its arm")},
+        **{
+            head: variant_column(arms, width=chips_width(arms, 88))
+            for head in ("Arm", "With", "Its arm")
+        },
         **{
             head: column.MultiselectColumn(options=names, color=colors, width=84)
             for head in ("Fastest", "Next", "Cheapest")

@@ -30,7 +30,7 @@ from pages.parts.comparison_words import (
 )
 from pages.parts.kinds import kind_of
 from pages.parts.machine_colors import chip_colors
-from pages.parts.run_table import ROWS_WITHOUT_SCROLLING, machine_width
+from pages.parts.run_table import ROWS_WITHOUT_SCROLLING, chips_width
 from pages.parts.text import plain
 
 MOST_MATRIX_ROWS = 40
@@ -50,7 +50,10 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
     base_time = f"{baseline[0].upper()}{baseline[1:]} {unit}" if len(baseline) < 12 else "Baseline"
     along_variant = pairs[0].axis == ("variant",)
     arm = "Variant" if along_variant else "Arm"
-    arm_width = min(190, 40 + 7 * max(len(pair.candidate.name) for pair in pairs))
+    arms = [pair.candidate.name for pair in pairs]
+    arm_width = min(190, 40 + 7 * max(map(len, arms)))
+    if along_variant:
+        arm_width = chips_width(arms, 90 if unit == "epoch" else 130)
     variant_time, first_time = f"{arm} {unit}", FIRST[unit]
     rows = [_row(pair, size, arm, base_time, variant_time, first_time) for pair in pairs]
     frame = pd.DataFrame(rows)
@@ -113,15 +116,12 @@ def comparison_table(pairs: Sequence[Comparison], machines: Sequence[str]) -> in
         column_config={
             "Model": st.column_config.TextColumn(width=124 if of_function else 98, pinned=True),
             "Machine": st.column_config.MultiselectColumn(
-                width=machine_width([pair.machine for pair in pairs], 74),
+                width=chips_width([pair.machine for pair in pairs], 74),
                 options=list(machines),
                 color=chip_colors(len(machines)),
             ),
             size: st.column_config.NumberColumn(width=52 if size == "Batch" else 84),
-            arm: variant_column(
-                [pair.candidate.name for pair in pairs],
-                width=arm_width if not along_variant else 90 if unit == "epoch" else 130,
-            ),
+            arm: variant_column(arms, width=arm_width),
             "Precision": st.column_config.TextColumn(width=74),
             "Conditions": st.column_config.TextColumn(
                 width=118, help="Where rows differ beyond model, machine, batch size and variant."

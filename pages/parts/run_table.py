@@ -76,7 +76,7 @@ def run_table(
             ),
             "Task": st.column_config.TextColumn(width=72),
             "Machine": st.column_config.MultiselectColumn(
-                width=machine_width([one.run.machine for one in measured], 64),
+                width=chips_width([one.run.machine for one in measured], 64),
                 options=list(machines),
                 color=chip_colors(len(machines)),
             ),
@@ -84,7 +84,7 @@ def run_table(
                 width=88 if frame["Model"].str.len().max() < SHORT_NAME else 150
             ),
             "Variant": st.column_config.MultiselectColumn(
-                width=120,
+                width=chips_width(variants, 120),
                 options=variants,
                 color=["gray" if name == "eager" else "orange" for name in variants],
             ),
@@ -138,8 +138,8 @@ def run_table(
     return [ids[position] for position in drawn.selection.rows if position < len(ids)]
 
 
-def machine_width(labels: Sequence[str], usual: int) -> int:
-    """Of a column of machines in pixels: wider where their labels are long, up to a limit."""
+def chips_width(labels: Sequence[str], usual: int) -> int:
+    """Of a column of machines or variants in pixels: wider for long labels, up to a limit."""
     return max(usual, min(150, 26 + 7 * max(map(len, labels), default=0)))
 
 
