@@ -6,6 +6,7 @@ reads a row of each and no epoch. Epochs that were read stay in memory, up to a 
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -51,6 +52,10 @@ def measured_runs(store: Store, runs: Sequence[Run], evaluation: bool = False) -
     for run in new:
         if run.status in ENDED:
             _kept[_key(run), evaluation] = found[run.id]
+    if len(new) > RUNS_AT_ONCE:
+        # They stay: the collector would go through all of them in every run of a page's script.
+        gc.collect()
+        gc.freeze()
     return [found[run.id] for run in runs]
 
 
