@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from bench_core.run import Run
 from bench_core.spec import Workload
+from bench_core.units import counted
 
 # What people tell conditions by; the rest is told where it is no default.
 TOLD = ("dataset", "samples", "image_size")
@@ -50,4 +51,4 @@ def _short(work: Workload, names: Sequence[str]) -> str:
     told += [n for n in names if n not in told and getattr(work, n) != getattr(usual, n)]
     rest = len(names) - len(told)
     words = ", ".join(f"{name} {_value(work, name)}" for name in told)
-    return f"{words}, {rest} defaults" if rest else words
+    return f"{words}, {counted(rest, 'default')}" if rest else words
