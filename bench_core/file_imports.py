@@ -145,14 +145,20 @@ def _brought(
         if not answers.get(question.key) and question.suggestion != IGNORE
     )
     machines = tuple(dict.fromkeys(label for _, label in look.machines))
-    facts = (look.family, look.rows, look.new, look.known, machines, taken)
+    facts = (look.family, look.rows)
     if dry_run:
-        return Outcome(table.name, "ready", look.note, *facts)
+        return Outcome(
+            table.name, "ready", look.note, *facts, look.new, look.known, machines, taken
+        )
     try:
-        imports.take_in(store, table, answers, steps)
+        found = imports.take_in(store, table, answers, steps)
     except BadFile as error:
         return Outcome(table.name, "refused", str(error), look.family)
-    return Outcome(table.name, "imported", look.note, *facts)
+    if not found.new:  # another process was faster
+        return Outcome(table.name, "known", "", *facts, 0, found.known)
+    return Outcome(
+        table.name, "imported", look.note, *facts, found.new, found.known, machines, taken
+    )
 
 
 def _to_say(question: Question) -> str:

@@ -23,7 +23,8 @@ from bench_core.imported import (
     State,
     machine_id_of,
 )
-from bench_core.spec import Workload
+from bench_core.run import Run
+from bench_core.spec import RunSpec, Workload
 from bench_core.store import Store
 from bench_core.table_file import BadFile, TableFile
 from bench_core.units import counted
@@ -105,6 +106,7 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
             return Look(table.name, "asks", note, found.title, questions=questions)
         known_ids = store.run_ids()
         counts: Counter[bool] = Counter()
+        known: list[Run] = []
         machines: dict[str, str] = {}
         unstated: set[str] = set()
         works: dict[Workload, None] = {}
@@ -112,6 +114,7 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
         rows = 0
         for one in found.read(table, answers):
             counts[one.run.id in known_ids] += 1
+            known += [one.run] if one.run.id in known_ids else []
             rows += max(1, len(one.epochs))
             if sayable:
                 unstated.update(one.run.unstated)
@@ -126,7 +129,7 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
     if before and not _is_missing(before, counts):
         note = f"imported already, as {before.file}"
         return Look(table.name, "known", note, found.title, rows, known=counts.total())
-    note = f"{counted(counts[True], 'run')} here already" if counts[True] else ""
+    note = _known_text(store, known) if known else ""
     state: State = "ready" if counts[False] else "known"
     if state == "ready" and any(not answers.get(question.key) for question in questions):
         state = "asks"
@@ -143,6 +146,25 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
         tuple(name for name in sayable if name in unstated & FACTS),
         tuple(works),
     )
+
+
+def _known_text(store: Store, known: Sequence[Run]) -> str:
+    """What becomes of runs whose id is here; a file that somebody changed is told as such."""
+    here = {run.id: run for run in store.runs()}
+    others = sum(run.id in here and _facts(run) != _facts(here[run.id]) for run in known)
+    text = f"{counted(len(known), 'run')} here already"
+    if not others:
+        return text
+    what = "all" if others == len(known) else str(others)
+    return (
+        f"{text}, {what} of them with another machine, workload or variant than the file says: a "
+        "run keeps its id, and what is here stays; for other runs write a minimal CSV"
+    )
+
+
+def _facts(run: Run) -> tuple[RunSpec, str]:
+    """Whatever else may differ without a change: a label, or how far the run had come."""
+    return run.spec, run.environment.machine_id if run.environment else ""
 
 
 def keys_of(table: TableFile, answers: Answers) -> set[str]:

@@ -18,6 +18,7 @@ from bench_core.spec import Frozen, SpecError
 
 # No time, size or count of a run comes near these; beyond the second a float skips whole numbers.
 LARGEST_NUMBER = 1e10
+SHORTEST_SECONDS = 1e-9
 LARGEST_WHOLE = 2**53
 LONGEST_SHOWN = 80
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from bench_core.events import CompileWindow, Epoch, StepSummary
 from bench_core.result_cells import (
     LARGEST_NUMBER,
+    SHORTEST_SECONDS,
     BadCell,
     Cells,
     Places,
@@ -27,6 +28,7 @@ COLUMNS = {
     if field not in ("event", "compile_windows", *TIMES)
 }
 SUMMARY_COLUMNS = {field: column for column, field in STEP_COLUMNS.items()}
+TIME_RANGE = f"from {SHORTEST_SECONDS:.0e} to {LARGEST_NUMBER:.0e}"
 LATENCIES = dict(zip(("step_seconds", "device_seconds"), LATENCY_COLUMNS, strict=True))
 
 
@@ -37,7 +39,7 @@ def epoch_reader(at: Places, number: Callable[[str], float]) -> Callable[[Cells,
     """
     # They differ from what their type says.
     own = {
-        "wall_seconds": (lambda cell: _above_0(figure(cell, number)), "a number above 0"),
+        "wall_seconds": (lambda cell: _time(figure(cell, number)), f"a number {TIME_RANGE}"),
         "accuracy": (lambda cell: _share(figure(cell, number)), "a share from 0 to 1"),
         "loss": (lambda cell: finite(cell, number), "a finite number"),
     }
@@ -74,8 +76,8 @@ def epoch_reader(at: Places, number: Callable[[str], float]) -> Callable[[Cells,
     return read_epoch
 
 
-def _above_0(value: float) -> float:
-    if not value > 0:
+def _time(value: float) -> float:
+    if not value >= SHORTEST_SECONDS:
         raise ValueError
     return value
 
@@ -91,10 +93,10 @@ def _latencies(column: str, cell: str) -> tuple[float, ...]:
         seconds = from_json(cell)
         if not isinstance(seconds, list) or not {*map(type, seconds)} <= {int, float}:
             raise ValueError
-        if not 0 < min(seconds) <= max(seconds) <= LARGEST_NUMBER:
+        if not SHORTEST_SECONDS <= min(seconds) <= max(seconds) <= LARGEST_NUMBER:
             raise ValueError
     except ValueError:
-        raise bad_cell(column, "a JSON list of numbers above 0", cell) from None
+        raise bad_cell(column, f"a JSON list of numbers {TIME_RANGE}", cell) from None
     return tuple(map(float, seconds))
 
 

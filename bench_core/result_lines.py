@@ -16,7 +16,7 @@ import numpy as np
 
 from bench_core.epoch_columns import FIELDS, NUMBERS, EpochColumns, packed_windows
 from bench_core.events import Epoch
-from bench_core.result_cells import LARGEST_NUMBER, LARGEST_WHOLE, BadCell
+from bench_core.result_cells import LARGEST_NUMBER, LARGEST_WHOLE, SHORTEST_SECONDS, BadCell
 from bench_core.result_csv import (
     EPOCH_COLUMNS,
     EPOCH_NAMES,
@@ -38,9 +38,9 @@ WHOLE = ("epoch", "epoch_samples", "peak_memory_bytes", "peak_reserved_bytes", "
 LARGEST = np.array([LARGEST_WHOLE if name in WHOLE else LARGEST_NUMBER for name in FIGURES])
 LARGEST[FIGURES.index("accuracy")] = 1.0
 LEAST = np.array([-LARGEST_NUMBER if name == "loss" else 0.0 for name in FIGURES])
+LEAST[FIGURES.index("wall_seconds")] = SHORTEST_SECONDS
 WHOLE_AT = [FIGURES.index(name) for name in WHOLE]
 STEPS_AT = slice(len(NUMBERS), None)
-WALL_AT = NUMBERS.index("wall_seconds")
 # Never empty.
 KNOWN_AT = [
     NUMBERS.index(name)
@@ -134,7 +134,6 @@ def _together(several: Sequence[Block]) -> Sequence[EpochColumns | None] | None:
     fits = (
         np.array_equal(figures[0], numbered)
         and not unknown[KNOWN_AT].any()
-        and figures[WALL_AT].all()
         and (known.min(axis=1) >= LEAST).all()
         and (known.max(axis=1) <= LARGEST).all()
         and (known[WHOLE_AT] == np.floor(known[WHOLE_AT])).all()

@@ -44,6 +44,8 @@ SEQUENTIAL_WIDENING = 1.25
 
 # Equal logarithms may differ in their last bit once averaged.
 _ROUNDING = 1e-12
+# Beyond it a float ends.
+LARGEST_LOG = 700.0
 
 
 Verdict = Literal["faster", "slower", "no difference shown"]
@@ -264,7 +266,7 @@ def speedup(
     runs = (len(baseline), len(candidate))
     log_ratio = float(baseline.mean() - candidate.mean())
     if min(runs) < RUNS_FOR_A_VERDICT:
-        return Speedup("first look", math.exp(log_ratio), None, None, None, *runs, confidence)
+        return Speedup("first look", _ratio(log_ratio), None, None, None, *runs, confidence)
     parts = [float(arm.var(ddof=1)) / len(arm) for arm in (baseline, candidate)]
     squares = sum(part**2 / (n - 1) for part, n in zip(parts, runs, strict=True))
     # Without any scatter the degrees of freedom are 0 / 0, and their choice does not matter.
@@ -299,7 +301,7 @@ def paired_speedup(
     ratios = baseline - candidate
     log_ratio = float(ratios.mean())
     if runs[0] < RUNS_FOR_A_VERDICT:
-        return Speedup("first look", math.exp(log_ratio), None, None, None, *runs, confidence)
+        return Speedup("first look", _ratio(log_ratio), None, None, None, *runs, confidence)
     freedom = runs[0] - 1
     half = _t_quantile(freedom, confidence) * float(ratios.std(ddof=1)) / math.sqrt(runs[0])
     half *= SEQUENTIAL_WIDENING if until_sure else 1.0
@@ -639,13 +641,18 @@ def _judged(
     confidence: float,
     freedom: float,
 ) -> Speedup:
-    low, high = math.exp(log_ratio - half), math.exp(log_ratio + half)
+    low, high = _ratio(log_ratio - half), _ratio(log_ratio + half)
     verdict: Verdict = "no difference shown"
     if low > 1 + _ROUNDING:
         verdict = "faster"
     elif high < 1 - _ROUNDING:
         verdict = "slower"
-    return Speedup(kind, math.exp(log_ratio), low, high, verdict, *runs, confidence, freedom)
+    return Speedup(kind, _ratio(log_ratio), low, high, verdict, *runs, confidence, freedom)
+
+
+def _ratio(log_ratio: float) -> float:
+    """Times that no machine can take must not end the comparison of all others."""
+    return math.exp(min(log_ratio, LARGEST_LOG))
 
 
 def _t_quantile(freedom: float, confidence: float) -> float:

@@ -45,7 +45,7 @@ letters = st.characters(exclude_categories=("Cs",), exclude_characters="\x00")
 texts = st.sampled_from(ODD_TEXTS) | st.text(letters, max_size=20)
 names = st.text(letters, min_size=1, max_size=20)
 ids = st.text("0123456789abcdef", min_size=12, max_size=12)
-seconds = st.sampled_from((1e-300, 0.1 + 0.2, 1 / 3, 1e9, 5e-324)) | st.floats(1e-9, 1e6)
+seconds = st.sampled_from((1e-9, 0.1 + 0.2, 1 / 3, 1e9)) | st.floats(1e-9, 1e6)
 numbers = st.just(0.0) | seconds
 counts = st.integers(0, 2**53)
 json_values = st.recursive(

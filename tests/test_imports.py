@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +16,10 @@ from bench_core import minimal_csv
 from bench_core.cli import main
 from bench_core.imports import family_of, look, take_in
 from bench_core.measured import measure
-from bench_core.result_csv import write_summary
+from bench_core.result_csv import COLUMNS, rows, write_summary
 from bench_core.store import Store
 from bench_core.table_file import BadFile, open_table
+from tests.many_runs import many_runs
 from tests.planted import planted_experiment
 from tests.test_foreign_csv import (
     ARMS_HEADER,
@@ -128,6 +130,22 @@ def test_rows_that_are_here_are_known_in_a_longer_file_too(store: Store) -> None
     brought = take_in(store, longer)
     assert (brought.new, brought.known) == (1, 2)
     assert len(store.runs()) == 3
+
+
+def test_a_file_that_somebody_changed_is_not_just_known(store: Store) -> None:
+    ones = list(many_runs(2, 3))
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, COLUMNS, restval="")
+    writer.writeheader()
+    for one in ones:
+        writer.writerows(rows(one.run, one.epochs))
+    take_in(store, open_table("t4.csv", file.getvalue().encode()))
+    model = ones[0].run.spec.workload.model
+    changed = file.getvalue().replace(f",{model},", ",vgg16,")
+    found = look(store, open_table("t4 again.csv", changed.encode()))
+    assert (found.state, found.known) == ("known", 2)
+    assert found.note.startswith("2 runs here already, all of them with another machine, workload")
+    assert {run.spec.workload.model for run in store.runs()} == {model}
 
 
 def test_a_run_that_another_import_took_out_again_comes_back(store: Store) -> None:

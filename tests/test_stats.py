@@ -274,6 +274,14 @@ def test_a_wider_confidence_gives_a_wider_interval() -> None:
     assert wide.low < narrow.low
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_times_of_no_machine_end_no_comparison(count: int) -> None:
+    """They may come from a file: the pairs beside it are compared all the same."""
+    found = stats.speedup([1e10] * count, [5e-324, 1.0, 1e9][:count])
+    assert found.ratio > 1
+    assert found.high is None or math.isfinite(found.high)
+
+
 @pytest.mark.parametrize("compare", [stats.speedup, stats.paired_speedup])
 def test_equal_arms_are_told_apart_in_about_one_of_twenty(compare) -> None:
     medians = np.exp(0.02 * np.random.default_rng(5).standard_normal((2000, 2, 3)))
