@@ -30,6 +30,7 @@ from bench_core.pairing import (
 from bench_core.store import Store
 from bench_core.units import counted
 from pages.parts import comparison_latency as latency
+from pages.parts.compared import compared
 from pages.parts.comparison_cards import cards_of
 from pages.parts.comparison_charts import has_loss
 from pages.parts.comparison_choices import choose, clear_filter, state_of
@@ -59,7 +60,7 @@ from pages.parts.report_button import report_button
 from pages.parts.text import plain
 
 PAGES = Path(__file__).resolve().parent
-PAIRS_A_PAGE = 50
+PAIRS_A_PAGE = 25
 VIEW_ONLY = os.environ.get("BENCH_VIEW_ONLY") == "1"
 
 
@@ -131,7 +132,7 @@ choice = choose(
     Axis.of(experiment) if experiment else USUAL,
     [one for one in experiments if any(one.id == m.run.experiment_id for m in measured)],
 )
-found = comparisons(choice.matching, choice.axis, floors)
+found = compared(choice.matching, choice.axis, floors)
 overridden = two_chosen and not found.pairs and st.query_params.get("override") == "1"
 if overridden:
     try:
