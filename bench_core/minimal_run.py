@@ -206,8 +206,6 @@ def _epochs(spec: RunSpec, rows: Sequence[EpochRow]) -> tuple[Epoch, ...]:
         return ()
     if spec.workload.task == "infer":
         return (_block(spec, rows),)
-    work = spec.workload
-    samples = work.steps_per_epoch * work.batch_size if work.drop_last else work.samples
     clock = 0.0
     epochs = []
     for number, row in enumerate(rows, 1):
@@ -219,7 +217,7 @@ def _epochs(spec: RunSpec, rows: Sequence[EpochRow]) -> tuple[Epoch, ...]:
                 data_wait_seconds=row.data_wait_seconds or 0.0,
                 compile_seconds=row.compile_seconds or 0.0,
                 step_seconds=(),
-                samples=samples,
+                samples=spec.workload.samples_done,
                 loss=row.loss,
                 evaluation_seconds=row.evaluation_seconds,
                 accuracy=row.accuracy,

@@ -13,7 +13,7 @@ from bench_core.comparison import Comparison, told_apart
 from bench_core.comparison_json import means_by_task
 from bench_core.doubts import doubts_text
 from bench_core.measured import Arm, Measured
-from bench_core.run import Run
+from bench_core.run import NOT_STATED, Run
 from bench_core.spec import Experiment, Measurement, Task
 from bench_core.units import bytes_text, counted, interval_text, ratio_text, seconds_text
 from bench_core.until_sure import outcome_text
@@ -274,7 +274,7 @@ def print_run_facts(run: Run) -> None:
         _print_facts(type(part).__name__, facts)
     if source := run.source:
         inferred = {f"{name} (inferred)": why for name, why in source.inferred.items()}
-        unstated = {"not stated": ", ".join(run.unstated)}
+        unstated = {NOT_STATED: ", ".join(run.unstated)}
         _print_facts("source", {**dict(source), "inferred": None, **inferred, **unstated})
     for title in ("environment", "prepared", "activity", "aftermath"):
         if part := getattr(run, title):
