@@ -84,7 +84,7 @@ def taken(
         end_processes(mark, process.pid, created)
         process.wait()
     if not heard.ended:
-        heard.fail(_ended_without_a_word(process.returncode, heard.phase))
+        heard.fail(_ended_without_a_word(process.returncode, heard.phase, folder / "log.txt"))
     return heard.keep(time.monotonic() - began)
 
 
@@ -130,14 +130,15 @@ def keep_the_end(log: Path, most_bytes: int = MOST_LOG_BYTES) -> None:
         file.write(end)
 
 
-def _ended_without_a_word(code: int, phase: str) -> events.Failed:
+def _ended_without_a_word(code: int, phase: str, log: Path) -> events.Failed:
     if code == -signal.SIGKILL:
         reason = (
             "the capture process was killed; if nobody did that, memory ran out and the kernel "
             "did: try a smaller batch or image"
         )
         return events.Failed(failure="killed", reason=reason, phase=phase)
-    reason = f"the capture process ended with code {code} and did not say why; its log may"
+    where = f"; what it printed stands in {log}" if log.stat().st_size else ", nor printed anything"
+    reason = f"the capture process ended with code {code} and did not say why{where}"
     return events.Failed(failure="error", reason=reason, phase=phase)
 
 

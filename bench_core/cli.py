@@ -530,10 +530,13 @@ def graph(
         written = graph_files.write(capture, folder, wanted, whole=whole)
     except OSError as error:
         raise Plain(f"{error.filename or folder}: {error.strerror}") from None
-    click.echo(f"{captures.title_of(capture)}, torch {capture.torch}")
+    of_torch = f", torch {capture.torch}" if capture.torch else ""
+    click.echo(f"{captures.title_of(capture)}{of_torch}")
     for line in graph_files.described(capture, wanted):
         click.echo(line)
-    click.echo(f"{counted(capture.kernels, 'kernel')}, {capture.extern_calls} calls of libraries")
+    if capture.code:
+        calls = counted(capture.extern_calls, "call")
+        click.echo(f"{counted(capture.kernels, 'kernel')}, {calls} of libraries")
     click.echo(f"{counted(len(written), 'file')} in {folder}")
     for failure in capture.failures.values():
         click.echo(f"not all was reached: {failure.reason}", err=True)

@@ -241,6 +241,21 @@ def test_a_model_that_makes_its_own_batches_has_no_size_in_pixels(folders: Path)
         assert title(model, 32) == title(model, 64) and "px" not in title(model, 32)
 
 
+@pytest.mark.parametrize(
+    ("printed", "said"), [("", ", nor printed anything"), ("bye", "; what it printed stands in ")]
+)
+def test_a_capture_that_ends_without_a_word_names_its_log(
+    folders: Path, printed: str, said: str
+) -> None:
+    (folders / "models").mkdir()
+    (folders / "models" / "gone.py").write_text(
+        f"import os, sys\nprint({printed!r}, end='', file=sys.stderr, flush=True)\nos._exit(3)\n"
+    )
+    capture = captures.take(captures.essence(a_spec(model="file:gone.py")), ("graphs",))
+    reason = capture.failures["graphs"].reason
+    assert reason.startswith(f"the capture process ended with code 3 and did not say why{said}")
+
+
 def test_a_part_that_talks_without_end_ends_at_its_deadline(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     log.touch()
