@@ -19,7 +19,7 @@ def facts_like(
     """Conditions under which these models and batches were measured here, the newest run's first.
 
     `names` are those that are told. By `dataset=synthetic samples=1024`, which holds them all, in
-    short where and under which: `as on CPU: synthetic, 1024 samples`.
+    short where and under which: `as on CPU: dataset synthetic, samples 1024, 9 defaults`.
     """
     wanted = {_what(work) for work in works}
     found: dict[str, tuple[Workload, dict[str, None]]] = {}

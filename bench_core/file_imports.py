@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -145,20 +145,17 @@ def _brought(
         if not answers.get(question.key) and question.suggestion != IGNORE
     )
     machines = tuple(dict.fromkeys(label for _, label in look.machines))
-    facts = (look.family, look.rows)
+    facts = (look.family, look.rows, look.new, look.known, machines, taken)
+    ready = Outcome(table.name, "ready", look.note, *facts)
     if dry_run:
-        return Outcome(
-            table.name, "ready", look.note, *facts, look.new, look.known, machines, taken
-        )
+        return ready
     try:
         found = imports.take_in(store, table, answers, steps)
     except BadFile as error:
         return Outcome(table.name, "refused", str(error), look.family)
     if not found.new:  # another process was faster
-        return Outcome(table.name, "known", "", *facts, 0, found.known)
-    return Outcome(
-        table.name, "imported", look.note, *facts, found.new, found.known, machines, taken
-    )
+        return Outcome(table.name, "known", "", look.family, look.rows, 0, found.known)
+    return replace(ready, state="imported", new=found.new, known=found.known)
 
 
 def _to_say(question: Question) -> str:

@@ -8,7 +8,7 @@ import re
 from html import escape
 
 from bench_core.graph_layout import Size, layout
-from bench_core.graph_svg import CHARACTER, FONT, FONT_SIZE, INSIDE, MARGIN, MARKER, edge
+from bench_core.graph_svg import CHARACTER, INSIDE, document
 
 ROW = 16.0
 PAD = 5.0  # above the first row and below the last one of a field
@@ -50,18 +50,11 @@ def fx_svg(dot: str) -> str:
     sizes = {name: _size(fields) for name, (fields, _) in boxes.items()}
     arrows = [(one, other) for one, other in arrows if one in boxes and other in boxes]
     placed = layout(sizes, arrows)
-    width, height = placed.size.width + 2 * MARGIN, placed.size.height + 2 * MARGIN
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}" font-family="{FONT}" '
-        f'font-size="{FONT_SIZE}">',
-        MARKER,
-        *(edge(points) for points in placed.routes.values()),
-    ]
-    for name, (fields, color) in boxes.items():
-        x, y = placed.centers[name]
-        parts.append(_box(fields, color, x, y, sizes[name]))
-    return "\n".join([*parts, "</svg>"])
+    drawn = (
+        _box(fields, color, *placed.centers[name], sizes[name])
+        for name, (fields, color) in boxes.items()
+    )
+    return document(placed, drawn)
 
 
 def _fields(label: str) -> Fields:

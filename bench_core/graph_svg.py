@@ -7,7 +7,7 @@ opens something, `data-opens`; the page reads these. All texts are escaped.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from bench_core.graph_layout import Layout, Point, Size, layout
@@ -44,15 +44,7 @@ def svg(picture: Picture) -> str:
     stack_of = {box.name: name for name, boxes in stacks.items() for box in boxes}
     edges = [(stack_of[one], stack_of[other]) for one, other in picture.edges]
     found = layout(sizes, list(dict.fromkeys((a, b) for a, b in edges if a != b)))
-    width, height = found.size.width + 2 * MARGIN, found.size.height + 2 * MARGIN
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}" font-family="{FONT}" '
-        f'font-size="{FONT_SIZE}">',
-        MARKER,
-        *(edge(points) for points in found.routes.values()),
-        *_frames(stacks, sizes, found, picture),
-    ]
+    parts = _frames(stacks, sizes, found, picture)
     for name, boxes in stacks.items():
         x, y = found.centers[name]
         top = y - sizes[name].height / 2
@@ -61,8 +53,19 @@ def svg(picture: Picture) -> str:
             at = top + (FRAME_PAD + number * ROW if framed else 0.0)
             parts.append(_box(box, x, at, widths[box.name]))
             if number and (boxes[number - 1].name, box.name) in picture.edges:
-                parts.append(edge(((x, at - ROW + BOX_HEIGHT), (x, at))))
-    return "\n".join([*parts, "</svg>"])
+                parts.append(_edge(((x, at - ROW + BOX_HEIGHT), (x, at))))
+    return document(found, parts)
+
+
+def document(placed: Layout, boxes: Iterable[str]) -> str:
+    """The file: the arrows of a layout, and above them its boxes."""
+    width, height = placed.size.width + 2 * MARGIN, placed.size.height + 2 * MARGIN
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}" font-family="{FONT}" '
+        f'font-size="{FONT_SIZE}">'
+    )
+    return "\n".join([head, MARKER, *map(_edge, placed.routes.values()), *boxes, "</svg>"])
 
 
 def width_of(text: str) -> float:
@@ -87,7 +90,7 @@ def _stack_size(boxes: Sequence[Box], label: str, widths: dict[str, float]) -> S
     return Size(widest + 2 * FRAME_PAD, rows + FRAME_PAD + FRAME_LABEL)
 
 
-def edge(points: Sequence[Point]) -> str:
+def _edge(points: Sequence[Point]) -> str:
     """A line that leaves and reaches boxes from above and below, and bends between layers."""
     (x, y), *others = points
     path = [f"M{x:.1f} {y:.1f}"]

@@ -24,7 +24,7 @@ from bench_core.imported import (
     machine_id_of,
 )
 from bench_core.run import Run
-from bench_core.spec import RunSpec, Workload
+from bench_core.spec import Workload
 from bench_core.store import Store
 from bench_core.table_file import BadFile, TableFile
 from bench_core.units import counted
@@ -151,7 +151,7 @@ def look(store: Store, table: TableFile, answers: Answers | None = None) -> Look
 def _known_text(store: Store, known: Sequence[Run]) -> str:
     """What becomes of runs whose id is here; a file that somebody changed is told as such."""
     here = {run.id: run for run in store.runs()}
-    others = sum(run.id in here and _facts(run) != _facts(here[run.id]) for run in known)
+    others = sum(run.id in here and _is_other(run, here[run.id]) for run in known)
     text = f"{counted(len(known), 'run')} here already"
     if not others:
         return text
@@ -162,9 +162,11 @@ def _known_text(store: Store, known: Sequence[Run]) -> str:
     )
 
 
-def _facts(run: Run) -> tuple[RunSpec, str]:
-    """Whatever else may differ without a change: a label, or how far the run had come."""
-    return run.spec, run.environment.machine_id if run.environment else ""
+def _is_other(run: Run, here: Run) -> bool:
+    """Without a change a label may differ, and how far the run had come: to no machine yet."""
+    places = (run.environment, here.environment)
+    elsewhere = len({place.machine_id for place in places if place}) > 1
+    return elsewhere or run.spec != here.spec
 
 
 def keys_of(table: TableFile, answers: Answers) -> set[str]:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,17 @@ def test_a_file_that_somebody_changed_is_not_just_known(store: Store) -> None:
     assert (found.state, found.known) == ("known", 2)
     assert found.note.startswith("2 runs here already, all of them with another machine, workload")
     assert {run.spec.workload.model for run in store.runs()} == {model}
+
+
+def test_a_run_that_was_queued_when_its_file_was_written_is_no_other_one(store: Store) -> None:
+    [one] = many_runs(1, 3)
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, COLUMNS, restval="")
+    writer.writeheader()
+    writer.writerows(rows(replace(one.run, status="queued", environment=None), ()))
+    store.import_runs("t4.csv", "0" * 64, "", [one])
+    found = look(store, open_table("queued.csv", file.getvalue().encode()))
+    assert (found.state, found.note) == ("known", "1 run here already")
 
 
 def test_a_run_that_another_import_took_out_again_comes_back(store: Store) -> None:

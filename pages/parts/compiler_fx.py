@@ -11,7 +11,7 @@ from bench_core import captures
 from bench_core.captured import FX_DRAWING, Capture, GraphFile
 from bench_core.graph_fx import fx_svg
 from bench_core.units import counted
-from pages.parts.graph_view import graph_view
+from pages.parts.graph_view import download, graph_view
 from pages.parts.text import plain
 
 DRAWN = ("dynamo", "after_passes")  # the stages that a capture has such a picture of
@@ -55,22 +55,9 @@ def fx_drawing(capture: Capture, file: GraphFile, name: str) -> None:
             )
         with st.container(horizontal=True, gap="small"):
             if drawn:
-                _download("SVG", drawn, f"{name}.fx.svg", "image/svg+xml")
-            _download("DOT", drawing, f"{name}.fx.dot", "text/vnd.graphviz")
+                download("FxGraphDrawer's SVG", drawn, f"{name}.fx.svg", "image/svg+xml")
+            download("FxGraphDrawer's DOT", drawing, f"{name}.fx.dot", "text/vnd.graphviz")
 
 
 def _nothing(name: str) -> None:
     """Its boxes hold nothing to open or to tell."""
-
-
-def _download(label: str, data: str, name: str, mime: str) -> None:
-    st.download_button(
-        f"FxGraphDrawer's {label}",
-        data=data,
-        file_name=name.replace(":", "-").replace("/", "-"),
-        mime=mime,
-        icon=":material/download:",
-        type="tertiary",
-        on_click="ignore",
-        key=f"download fx {name}",
-    )

@@ -18,7 +18,7 @@ from bench_core.node_costs import node_seconds
 from bench_core.units import counted
 from pages.parts.compiler_fx import fx_drawing
 from pages.parts.compiler_words import PART_WORDS, TABS, Tab, nothing_to_fuse, tab_label
-from pages.parts.graph_view import graph_view
+from pages.parts.graph_view import download, graph_view
 from pages.parts.in_address import from_address, put_into_address
 from pages.parts.text import plain
 
@@ -301,23 +301,8 @@ def node_words(node: Node) -> list[str]:
 
 def _downloads(capture: Capture, side: Drawn, name: str) -> None:
     with st.container(horizontal=True, gap="small"):
-        _download("SVG", side.svg, f"{name}.svg", "image/svg+xml")
-        _download("DOT", partial(dot, side.picture), f"{name}.dot", "text/vnd.graphviz")
+        download("SVG", side.svg, f"{name}.svg", "image/svg+xml")
+        download("DOT", partial(dot, side.picture), f"{name}.dot", "text/vnd.graphviz")
         if side.file.text:
             text = partial(captures.read_file, capture, side.file.text)
-            _download("FX text", text, f"{name}.txt")
-
-
-def _download(
-    label: str, data: str | Callable[[], str], name: str, mime: str = "text/plain"
-) -> None:
-    st.download_button(
-        label,
-        data=data,
-        file_name=name.replace(":", "-").replace("/", "-"),
-        mime=mime,
-        icon=":material/download:",
-        type="tertiary",
-        on_click="ignore",
-        key=f"download {label} {name}",
-    )
+            download("FX text", text, f"{name}.txt")

@@ -186,3 +186,19 @@ def graph_view(
         on_opened_change=lambda: clicked(on_open, "opened"),
         on_picked_change=lambda: clicked(on_pick, "picked"),
     )
+
+
+def download(
+    label: str, data: str | Callable[[], str], name: str, mime: str = "text/plain"
+) -> None:
+    """A file of the picture; `data` may be made on the click."""
+    st.download_button(
+        label,
+        data=data,
+        file_name=name.replace(":", "-").replace("/", "-"),
+        mime=mime,
+        icon=":material/download:",
+        type="tertiary",
+        on_click="ignore",
+        key=f"download {label} {name}",
+    )

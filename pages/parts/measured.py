@@ -49,7 +49,7 @@ def measured_runs(store: Store, runs: Sequence[Run], evaluation: bool = False) -
         for one in measured:
             lazy = _lazy(store, one.run, one.derived, evaluation)
             found[one.run.id] = lazy if one.run.number in ended else one
-    for run in new:
+    for run in runs:  # those with another label, too: the same run is the same object next time
         if run.status in ENDED:
             _kept[_key(run), evaluation] = found[run.id]
     if len(new) > RUNS_AT_ONCE:

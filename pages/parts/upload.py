@@ -125,9 +125,10 @@ def _ways() -> None:
     left, right = st.columns(2, gap="small")
     with left:
         st.markdown(
-            "**Measured elsewhere: six columns are enough**  \n:small[:gray[device, model, "
-            "variant, batch\\_size, epoch and epoch\\_seconds: one row an epoch, eager and "
-            "compiled.]]"
+            "**Measured elsewhere: six columns are enough for a speedup**  \n:small[:gray[device, "
+            "model, variant, batch\\_size, epoch and epoch\\_seconds: one row an epoch, eager and "
+            "compiled. To stand beside another machine it takes the conditions too: the next step "
+            "offers those of runs that are here.]]"
         )
         st.download_button(
             "Template",

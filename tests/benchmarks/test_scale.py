@@ -129,8 +129,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"{ours.cpu_seconds / pandas.cpu_seconds:.2f} times the work of a core, with "
         f"{ours.peak / 1e6:.0f} MB at most (goal "
         "1500)"
-        f"\na tenth of them takes {tenth:.2f} s: a row of the whole costs {growth:.2f} times as "
-        "much (goal: no more)"
+        f"\na tenth of them takes {tenth:.2f} s of a core: a row of the whole costs "
+        f"{growth:.2f} times as much (goal: no more)"
     )
     assert ours.rows == RUNS * EPOCHS
     assert SCALE < 1 or times <= 3
